@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import errno
+import os
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import numpy as np
 
 from tacit.collecting.campaign import Terms, stage_query
 from tacit.collecting.folder import Folder, StoredReports, parts_of_batch
-from tacit.collecting.log import DIGEST_PREFIX, Report
+from tacit.collecting.log import DIGEST_PREFIX, Disk, Report
 from tacit.data.clients import Clients
 from tacit.local import turns
 from tacit.privacy.noise import NoiseSource, SimulatedNoise
@@ -119,3 +121,17 @@ def messages_of(folder: Folder, count: int, stage: int = 0, seed: int = 0) -> li
         Report(prefix, stage, token, payload.tobytes()).to_bytes()
         for token, payload in zip(tokens, payloads, strict=True)
     ]
+
+
+def faulty(faults: set[str]) -> Disk:
+    """A disk that is full for the calls that are named in a set."""
+
+    def attempt(name: str) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            if name in faults:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return getattr(os, f"f{name}" if name == "truncate" else name)(*arguments)
+
+        return call
+
+    return Disk(attempt("write"), attempt("fsync"), attempt("truncate"))

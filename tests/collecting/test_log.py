@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 from dataclasses import replace
@@ -12,12 +11,9 @@ import pytest
 
 from tacit.collecting.campaign import CampaignError
 from tacit.collecting.log import HEADER, Disk, Log, read_log
+from tests.collecting.support import faulty
 
 BODIES = [bytes([number]) * (number + 1) for number in range(20)]
-
-
-def full_disk(*arguments: object) -> int:
-    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def filled(path: Path) -> None:
@@ -63,21 +59,15 @@ def test_a_torn_end_is_cut_off_and_kept(tmp_path: Path) -> None:
         assert (log.warnings, kept.exists()) == ([warning] if torn else [], False)
 
 
-def test_torn_ends_of_two_crashes_are_both_kept(tmp_path: Path) -> None:
+def test_torn_ends_of_two_crashes_are_both_kept_before_they_are_cut_off(tmp_path: Path) -> None:
     path = tmp_path / "log-1.bin"
     for torn in (b"one", b"two"):
-        with path.open("ab") as file:
-            file.write(torn)
+        path.write_bytes(torn)
+        with pytest.raises(OSError, match="No space left"):
+            Log(path, faulty({"write"}))
+        assert path.read_bytes() == torn
         Log(path).close()
     assert (path.with_suffix(".torn").read_bytes(), path.read_bytes()) == (b"onetwo", b"")
-
-
-def test_a_torn_end_that_cannot_be_kept_is_not_cut_off(tmp_path: Path) -> None:
-    path = tmp_path / "log-1.bin"
-    path.write_bytes(b"torn")
-    with pytest.raises(OSError, match="No space left"):
-        Log(path, Disk(write=full_disk))
-    assert path.read_bytes() == b"torn"
 
 
 def test_every_flipped_bit_is_refused(tmp_path: Path) -> None:
@@ -116,9 +106,9 @@ def test_an_end_that_no_write_began_is_an_error(tmp_path: Path, end: bytes) -> N
     assert path.read_bytes() == content + end
 
 
-def test_records_that_are_missing_or_doubled_are_an_error(tmp_path: Path) -> None:
-    """Each of them checks by itself; their numbers tell."""
-    path = tmp_path / "log-1.bin"
+def test_records_that_are_missing_doubled_or_of_another_log_are_an_error(tmp_path: Path) -> None:
+    """Each of them checks by itself; their numbers and the log's name tell."""
+    path, other = tmp_path / "log-1.bin", tmp_path / "log-2.bin"
     log = Log(path)
     log.append([b"same size"] * 3)
     log.close()
@@ -128,13 +118,7 @@ def test_records_that_are_missing_or_doubled_are_an_error(tmp_path: Path) -> Non
         path.write_bytes(changed)
         with pytest.raises(CampaignError, match="is damaged at byte"):
             Log(path)
-
-
-def test_a_log_under_another_name_is_an_error(tmp_path: Path) -> None:
-    """A copy would count every report twice; a record of another log has its place's number."""
-    path, other = tmp_path / "log-1.bin", tmp_path / "log-2.bin"
-    filled(path)
-    other.write_bytes(path.read_bytes())
+    other.write_bytes(content)
     for read in (Log, read_log):
         with pytest.raises(CampaignError, match=r"log-2\.bin is damaged at byte 0"):
             read(other)
@@ -145,7 +129,7 @@ def test_a_fault_leaves_nothing_half_written(tmp_path: Path, call: str) -> None:
     path = tmp_path / "log-1.bin"
     filled(path)
     log = Log(path)
-    log._disk = replace(Disk(), **{call: full_disk})  # type: ignore[arg-type]
+    log._disk = faulty({call})
     with pytest.raises(OSError, match="No space left"):
         log.append([b"lost"])
     assert log.failed
@@ -156,19 +140,19 @@ def test_a_fault_leaves_nothing_half_written(tmp_path: Path, call: str) -> None:
 
 
 def test_a_write_that_stops_half_way_is_cut_back(tmp_path: Path) -> None:
-    path, written = tmp_path / "log-1.bin", list[int]()
+    path, faults = tmp_path / "log-1.bin", set[str]()
+    disk = faulty(faults)
 
     def half(file: int, content: bytes) -> int:
-        if written:
-            full_disk()
-        written.append(os.write(file, content[: len(content) // 2]))
-        return written[0]
+        written = disk.write(file, content[: len(content) // 2])
+        faults.add("write")
+        return written
 
     filled(path)
     log = Log(path)
-    log._disk = replace(Disk(), write=half)
+    log._disk = replace(disk, write=half)
     with pytest.raises(OSError, match="No space left"):
         log.append([b"some", b"more"])
-    assert written
+    assert faults
     assert read_log(path) == BODIES
     log.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -21,7 +20,14 @@ from tacit.collecting.folder import Folder
 from tacit.collecting.intake import Intake
 from tacit.collecting.log import Disk
 from tacit.collecting.service import Bucket, Paced, application
-from tests.collecting.support import DOUBLE, messages_of, new_folder, stored_payloads, terms_of
+from tests.collecting.support import (
+    DOUBLE,
+    faulty,
+    messages_of,
+    new_folder,
+    stored_payloads,
+    terms_of,
+)
 
 Client = httpx.AsyncClient
 
@@ -132,17 +138,9 @@ def test_a_body_that_does_not_come_is_given_up(
 @pytest.mark.parametrize("call", ["write", "fsync"])
 def test_no_acknowledgement_before_the_disk_has_it(tmp_path: Path, call: str) -> None:
     """With a disk that fails the answer is 503, nothing is stored, and the same bytes may come."""
-    folder, full = new_folder(tmp_path), [True]
-
-    def failing(*arguments: Any) -> Any:
-        if full[0]:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return getattr(os, call)(*arguments)
-
-    full[0] = False
-    intake = Intake(folder, disk=Disk(**{call: failing}))
-    full[0] = True
-    (message,) = messages_of(folder, 1)
+    folder, faults = new_folder(tmp_path), set[str]()
+    intake, (message,) = Intake(folder, disk=faulty(faults)), messages_of(folder, 1)
+    faults.add(call)
 
     async def work(client: Client) -> None:
         refused = await client.post("/reports", content=message)
@@ -150,7 +148,7 @@ def test_no_acknowledgement_before_the_disk_has_it(tmp_path: Path, call: str) ->
         assert refused.headers["Retry-After"] == "1"
         assert refused.json()["refused"][0]["reason"] == "disk"
         assert stored_payloads(folder)[0].shape[0] == 0
-        full[0] = False
+        faults.clear()
         assert (await client.post("/reports", content=message)).status_code == 200
 
     with_client(folder, work, intake=intake)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -27,7 +27,6 @@ from tacit.ledger.entries import (
 from tacit.ledger.ledger import Ledger, canonical_records
 from tacit.privacy.composition import largest_rho
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
-from tests.ledger.children import answer_paid
 
 LABEL, RECORD = Adjacency.LABEL, Adjacency.RECORD
 REPLACE, SCORE = Adjacency.REPLACE, Adjacency.SCORE
@@ -50,128 +49,102 @@ def asked(session: str = "run", cost: Cost | None = None, **changes: Any) -> Ent
     return replace(entry, **changes)
 
 
-def never() -> bytes:
-    pytest.fail("computed though it must not be")
-
-
-def replying(*replies: bytes) -> Callable[[], bytes]:
-    left = list(replies)
-    return lambda: left.pop(0)
-
-
-class TestDebits:
-    """What is written down, and when."""
-
-    def test_a_debit_is_on_disk_before_the_reply_is_computed(self, path: Path) -> None:
-        def compute() -> bytes:
-            with Ledger.open_readonly(path) as other:
-                assert [line.kind for line in other.lines()] == ["limit", "debit"]
-            return b"reply"
-
+def test_every_commit_waits_for_the_disk(path: Path) -> None:
+    for _ in range(2):
         with Ledger(path) as ledger:
-            ledger.limit("registry", 1.0)
-            assert answer_paid(ledger, asked(), compute) == b"reply"
+            results = [
+                ledger._connection.execute(f"PRAGMA {name}").fetchone()[0]
+                for name in ("journal_mode", "synchronous", "fullfsync")
+            ]
+            assert results == ["wal", 2, 1]
 
-    def test_every_commit_waits_for_the_disk(self, path: Path) -> None:
-        for _ in range(2):
-            with Ledger(path) as ledger:
-                results = [
-                    ledger._connection.execute(f"PRAGMA {name}").fetchone()[0]
-                    for name in ("journal_mode", "synchronous", "fullfsync")
-                ]
-                assert results == ["wal", 2, 1]
 
-    def test_a_line_says_what_was_asked(self, path: Path) -> None:
-        cost = Cost(0.5, 1e-7, RECORD, 0.01)
-        with Ledger(path, clock=lambda: 1e9) as ledger:
-            ledger.limit("registry", 1.0, 1e-6)
-            receipt = ledger.debit(asked(cost=cost))
-            line = ledger.lines()[-1]
-            assert (receipt.number, receipt.hash) == (line.number, line.hash) == (2, ledger.head)
-        assert receipt.time.isoformat() == "2001-09-09T01:46:40+00:00"
-        reported = line.entry
-        assert replace(reported, request=asked().request) == asked(cost=cost)
-        assert reported.request != asked().request
+def test_a_line_says_what_was_asked(path: Path) -> None:
+    cost = Cost(0.5, 1e-7, RECORD, 0.01)
+    with Ledger(path, clock=lambda: 1e9) as ledger:
+        ledger.limit("registry", 1.0, 1e-6)
+        receipt = ledger.debit(asked(cost=cost))
+        with Ledger.open_readonly(path) as other:
+            line = other.lines()[-1]
+        assert (receipt.number, receipt.hash) == (line.number, line.hash) == (2, ledger.head)
+    assert receipt.time.isoformat() == "2001-09-09T01:46:40+00:00"
+    reported = line.entry
+    assert replace(reported, request=asked().request) == asked(cost=cost)
+    assert reported.request != asked().request
 
-    def test_costs_come_back_exactly(self, path: Path) -> None:
-        costs = [
-            Cost(0.1, adjacency=LABEL),
-            Cost(1 / 3, 1e-300, REPLACE, 2.0**-60),
-            Cost(0.0, adjacency=SCORE),
-            UNPROTECTED,
-        ]
+
+def test_costs_come_back_exactly(path: Path) -> None:
+    costs = [
+        Cost(0.1, adjacency=LABEL),
+        Cost(1 / 3, 1e-300, REPLACE, 2.0**-60),
+        Cost(0.0, adjacency=SCORE),
+        UNPROTECTED,
+    ]
+    with Ledger(path) as ledger:
+        ledger.limit("registry", math.inf)
+        for number, cost in enumerate(costs):
+            ledger.debit(asked(f"{number}", cost))
+    with Ledger(path) as ledger:
+        assert list(ledger.history("registry").elements()) == costs
+        assert ledger.history() == ledger.history("registry")
+        assert not ledger.history("elsewhere")
+
+
+def test_threads_share_a_book(ledger: Ledger) -> None:
+    accepted: list[int] = []
+
+    def work(number: int) -> None:
+        for step in range(10):
+            try:
+                ledger.debit(asked(f"{number} {step}"))
+            except LimitError:
+                return
+            accepted.append(number)
+
+    ledger.limit("registry", 15.0)
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(accepted) == 15
+    assert ledger.verify() == 1 + 15 + len(ledger.lines()) - 16
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"request": request_digest(b"another query")},
+        {"protocol": "fedauc"},
+        {"fingerprint": b"1" * 32},
+    ],
+)
+def test_another_question_under_the_same_step_is_refused(
+    ledger: Ledger, change: dict[str, Any]
+) -> None:
+    ledger.limit("registry", 10.0)
+    ledger.debit(asked())
+    with pytest.raises(ConflictError, match="was answered for another"):
+        ledger.debit(asked(**change))
+    assert ledger.spending("registry")[0].epsilon == 1.0
+
+
+def test_the_same_question_costs_again(path: Path) -> None:
+    for number in range(2):
         with Ledger(path) as ledger:
-            ledger.limit("registry", math.inf)
-            for number, cost in enumerate(costs):
-                ledger.debit(asked(f"{number}", cost))
-        with Ledger(path) as ledger:
-            assert list(ledger.history("registry").elements()) == costs
-            assert ledger.history() == ledger.history("registry")
-            assert not ledger.history("elsewhere")
-
-    def test_a_failure_after_the_debit_leaves_the_cost(self, ledger: Ledger) -> None:
-        ledger.limit("registry", 1.0)
-        with pytest.raises(IndexError):
-            answer_paid(ledger, asked(), replying())
-        with pytest.raises(LimitError):
-            answer_paid(ledger, asked(), never)
-
-    def test_threads_share_a_book(self, ledger: Ledger) -> None:
-        accepted: list[int] = []
-
-        def work(number: int) -> None:
-            for step in range(10):
-                try:
-                    ledger.debit(asked(f"{number} {step}"))
-                except LimitError:
-                    return
-                accepted.append(number)
-
-        ledger.limit("registry", 15.0)
-        threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(accepted) == 15
-        assert ledger.verify() == 1 + 15 + len(ledger.lines()) - 16
-
-
-class TestContradictions:
-    """Questions that no honest run asks."""
-
-    @pytest.mark.parametrize(
-        "change",
-        [
-            {"request": request_digest(b"another query")},
-            {"protocol": "fedauc"},
-            {"fingerprint": b"1" * 32},
-        ],
-    )
-    def test_another_question_under_the_same_step_is_refused(
-        self, ledger: Ledger, change: dict[str, Any]
-    ) -> None:
-        ledger.limit("registry", 10.0)
+            ledger.limit("registry", 2.0)
+            ledger.debit(asked())
+            assert ledger.spending("registry")[0].epsilon == number + 1
+    with Ledger(path) as ledger, pytest.raises(LimitError):
         ledger.debit(asked())
-        with pytest.raises(ConflictError, match="was answered for another"):
-            answer_paid(ledger, asked(**change), never)
-        assert ledger.spending("registry")[0].epsilon == 1.0
 
-    def test_the_same_question_costs_again(self, path: Path) -> None:
-        for number in range(2):
-            with Ledger(path) as ledger:
-                ledger.limit("registry", 2.0)
-                assert answer_paid(ledger, asked(), replying(b"noisy")) == b"noisy"
-                assert ledger.spending("registry")[0].epsilon == number + 1
-        with Ledger(path) as ledger, pytest.raises(LimitError):
-            answer_paid(ledger, asked(), never)
 
-    def test_the_same_records_under_another_name_are_refused(self, ledger: Ledger) -> None:
-        ledger.limit("registry", 10.0)
-        ledger.limit("escape", 10.0)
-        ledger.debit(asked())
-        with pytest.raises(ConflictError, match="are booked as 'registry', got 'escape'"):
-            ledger.debit(asked("other", dataset="escape"))
+def test_the_same_records_under_another_name_are_refused(ledger: Ledger) -> None:
+    ledger.limit("registry", 10.0)
+    ledger.limit("escape", 10.0)
+    ledger.debit(asked())
+    with pytest.raises(ConflictError, match="are booked as 'registry', got 'escape'"):
+        ledger.debit(asked("other", dataset="escape"))
 
 
 def spent(*epsilons: float, at: Adjacency = RECORD) -> list[Cost]:
@@ -234,259 +207,250 @@ REACHED: dict[str, tuple[dict[str, Any], list[Cost], Cost, str]] = {
 """A limit, the costs that fit, the one that does not, and what its refusal says."""
 
 
-class TestLimits:
-    """What is refused, and what is said about it."""
+@pytest.mark.parametrize("case", REACHED)
+def test_a_limit_is_reached_and_not_passed(ledger: Ledger, case: str) -> None:
+    limit, fitting, last, message = REACHED[case]
+    ledger.limit("registry", **limit)
+    for number, cost in enumerate(fitting):
+        ledger.debit(asked(f"{number}", cost))
+    with pytest.raises(LimitError, match=message):
+        ledger.debit(asked("last", last))
 
-    @pytest.mark.parametrize("case", REACHED)
-    def test_a_limit_is_reached_and_not_passed(self, ledger: Ledger, case: str) -> None:
-        limit, fitting, last, message = REACHED[case]
-        ledger.limit("registry", **limit)
-        for number, cost in enumerate(fitting):
-            ledger.debit(asked(f"{number}", cost))
-        with pytest.raises(LimitError, match=message):
-            ledger.debit(asked("last", last))
 
-    def test_without_a_limit_nothing_is_answered(self, ledger: Ledger) -> None:
-        with pytest.raises(LimitError, match="no limit is set for data set 'registry'"):
-            answer_paid(ledger, asked(), never)
-        assert not ledger.history()
+def test_without_a_limit_nothing_is_answered(ledger: Ledger) -> None:
+    with pytest.raises(LimitError, match="no limit is set for data set 'registry'"):
+        ledger.debit(asked())
+    assert not ledger.history()
 
-    def test_others_learn_no_numbers(self) -> None:
-        for kind in (BudgetError, LimitError, ConflictError, LedgerError):
-            assert kind("epsilon 3").public.startswith("declined")
-            assert not any(message.isdigit() for message in kind("epsilon 3").public)
 
-    def test_what_protects_nothing_needs_an_infinite_limit_and_stays(self, ledger: Ledger) -> None:
-        ledger.limit("registry", 100.0)
-        with pytest.raises(LimitError, match="spend without limit, delta 0 at no adjacency"):
-            ledger.debit(asked("0", UNPROTECTED))
-        ledger.limit("registry", math.inf)
+def test_others_learn_no_numbers() -> None:
+    for kind in (BudgetError, LimitError, ConflictError, LedgerError):
+        assert kind("epsilon 3").public.startswith("declined")
+        assert not any(message.isdigit() for message in kind("epsilon 3").public)
+
+
+def test_what_protects_nothing_needs_an_infinite_limit_and_stays(ledger: Ledger) -> None:
+    ledger.limit("registry", 100.0)
+    with pytest.raises(LimitError, match="spend without limit, delta 0 at no adjacency"):
         ledger.debit(asked("0", UNPROTECTED))
-        ledger.limit("registry", 100.0)
-        with pytest.raises(LimitError, match="1 debits without limit"):
-            ledger.debit(asked("1", Cost(0.1, adjacency=RECORD)))
+    ledger.limit("registry", math.inf)
+    ledger.debit(asked("0", UNPROTECTED))
+    ledger.limit("registry", 100.0)
+    with pytest.raises(LimitError, match="1 debits without limit"):
+        ledger.debit(asked("1", Cost(0.1, adjacency=RECORD)))
 
-    def test_all_limits_of_a_data_set_hold(self, path: Path) -> None:
-        now = [0.0]
-        with Ledger(path, clock=lambda: now[0]) as ledger:
-            ledger.limit("registry", 1.0, period=timedelta(days=1))
-            ledger.limit("registry", 3.0, period=timedelta(days=365))
-            for day in range(3):
-                now[0] = day * 86400.0
-                ledger.debit(asked(f"{day}"))
-                with pytest.raises(LimitError, match="in 1 day, 0:00:00 is epsilon 1"):
-                    ledger.debit(asked(f"{day} again"))
-            now[0] = 3 * 86400.0
-            with pytest.raises(LimitError, match="in 365 days, 0:00:00 is epsilon 3"):
-                ledger.debit(asked("3"))
 
-    def test_a_limit_counts_what_was_debited_before_it(self, ledger: Ledger) -> None:
-        ledger.limit("registry", 5.0)
-        for number in range(3):
-            ledger.debit(asked(f"{number}"))
-        ledger.limit("registry", 3.5)
-        with pytest.raises(LimitError, match=r"of which epsilon 3,"):
+def test_all_limits_of_a_data_set_hold(path: Path) -> None:
+    now = [0.0]
+    with Ledger(path, clock=lambda: now[0]) as ledger:
+        ledger.limit("registry", 1.0, period=timedelta(days=1))
+        ledger.limit("registry", 3.0, period=timedelta(days=365))
+        for day in range(3):
+            now[0] = day * 86400.0
+            ledger.debit(asked(f"{day}"))
+            with pytest.raises(LimitError, match="in 1 day, 0:00:00 is epsilon 1"):
+                ledger.debit(asked(f"{day} again"))
+        now[0] = 3 * 86400.0
+        with pytest.raises(LimitError, match="in 365 days, 0:00:00 is epsilon 3"):
             ledger.debit(asked("3"))
 
-    def test_limits_are_of_one_data_set(self, ledger: Ledger) -> None:
-        for name in ("one", "two"):
-            ledger.limit(name, 1.0)
-            ledger.debit(asked(name, dataset=name, fingerprint=name[:1].encode() * 32))
-        assert ledger.datasets() == ["one", "two"]
-        assert [ledger.spending(name)[0].epsilon for name in ("one", "two")] == [1.0, 1.0]
 
-    def test_concentrated_sums_allow_more_small_debits(self, path: Path) -> None:
-        small = Cost(0.1, adjacency=RECORD)
-        fitting = {}
-        for accounting in ("basic", "zcdp"):
-            with Ledger(path.with_name(accounting)) as ledger:
-                ledger.limit("registry", 3.0, 1e-6, accounting=accounting)
-                fitting[accounting] = 0
-                with pytest.raises(LimitError):
-                    for number in range(100):
-                        ledger.debit(asked(f"{number}", small))
-                        fitting[accounting] += 1
-        rho = largest_rho(3.0, 1e-6)
-        assert fitting == {"basic": 30, "zcdp": math.floor(rho / (0.1**2 / 2))}
-        assert fitting["zcdp"] > 30
-
-    @pytest.mark.parametrize(
-        ("settings", "message"),
-        [
-            ({"epsilon": 0.0}, "a limit's epsilon must be positive, got 0.0"),
-            ({"epsilon": math.nan}, "a limit's epsilon must be positive, got nan"),
-            ({"epsilon": 1.0, "delta": 1.0}, "at least 0 and below 1, got 1.0"),
-            ({"epsilon": 1.0, "period": timedelta(0)}, "period must be positive, got 0:00:00"),
-            ({"epsilon": 1.0, "accounting": "pld"}, "must be one of .*, got 'pld'"),
-            ({"epsilon": 1.0, "accounting": "zcdp"}, "a finite epsilon and a positive delta"),
-        ],
-    )
-    def test_impossible_limits_are_refused(
-        self, ledger: Ledger, settings: dict[str, Any], message: str
-    ) -> None:
-        with pytest.raises(ValueError, match=message):
-            ledger.limit("registry", **settings)
-        assert ledger.lines() == []
+def test_a_limit_counts_what_was_debited_before_it(ledger: Ledger) -> None:
+    ledger.limit("registry", 5.0)
+    for number in range(3):
+        ledger.debit(asked(f"{number}"))
+    ledger.limit("registry", 3.5)
+    with pytest.raises(LimitError, match=r"of which epsilon 3,"):
+        ledger.debit(asked("3"))
 
 
-class TestRefusals:
-    """Refused questions are noted once, and change no sum."""
+def test_limits_are_of_one_data_set(ledger: Ledger) -> None:
+    for name in ("one", "two"):
+        ledger.limit(name, 1.0)
+        ledger.debit(asked(name, dataset=name, fingerprint=name[:1].encode() * 32))
+    assert ledger.datasets() == ["one", "two"]
+    assert [ledger.spending(name)[0].epsilon for name in ("one", "two")] == [1.0, 1.0]
 
-    def test_a_debit_that_must_follow_another_is_refused_after_any_other(self, path: Path) -> None:
-        """Decided with the debit, so that of two processes that ask at once one is refused."""
-        with Ledger(path) as ledger, Ledger(path) as other:
-            ledger.limit("registry", math.inf)
-            first = ledger.debit(asked(), last=b"")
-            with pytest.raises(RepeatedError, match="was debited before"):
-                other.debit(asked(), last=b"")
-            second = other.debit(asked(), last=first.hash)
-            with pytest.raises(RepeatedError):
-                ledger.debit(asked(), last=first.hash)
-            with pytest.raises(ConflictError, match="an older state was restored"):
-                ledger.debit(asked(step="later"), last=first.hash)
-            ledger.debit(asked(step="later"), last=second.hash)
-            assert [line.kind for line in ledger.lines()].count("debit") == 3
 
-    def test_a_refusal_is_noted_once_for_a_session_and_step(self, ledger: Ledger) -> None:
-        for session in ("a", "a", "b"):
+def test_concentrated_sums_allow_more_small_debits(path: Path) -> None:
+    small = Cost(0.1, adjacency=RECORD)
+    fitting = {}
+    for accounting in ("basic", "zcdp"):
+        with Ledger(path.with_name(accounting)) as ledger:
+            ledger.limit("registry", 3.0, 1e-6, accounting=accounting)
+            fitting[accounting] = 0
             with pytest.raises(LimitError):
-                ledger.debit(asked(session))
-        noted = [(line.kind, line.session, line.reason) for line in ledger.lines()]
-        assert noted == [("refusal", "a", "LimitError"), ("refusal", "b", "LimitError")]
+                for number in range(100):
+                    ledger.debit(asked(f"{number}", small))
+                    fitting[accounting] += 1
+    rho = largest_rho(3.0, 1e-6)
+    assert fitting == {"basic": 30, "zcdp": math.floor(rho / (0.1**2 / 2))}
+    assert fitting["zcdp"] > 30
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"epsilon": 0.0}, "a limit's epsilon must be positive, got 0.0"),
+        ({"epsilon": math.nan}, "a limit's epsilon must be positive, got nan"),
+        ({"epsilon": 1.0, "delta": 1.0}, "at least 0 and below 1, got 1.0"),
+        ({"epsilon": 1.0, "period": timedelta(0)}, "period must be positive, got 0:00:00"),
+        ({"epsilon": 1.0, "accounting": "pld"}, "must be one of .*, got 'pld'"),
+        ({"epsilon": 1.0, "accounting": "zcdp"}, "a finite epsilon and a positive delta"),
+    ],
+)
+def test_impossible_limits_are_refused(
+    ledger: Ledger, settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        ledger.limit("registry", **settings)
+    assert ledger.lines() == []
+
+
+def test_a_debit_that_must_follow_another_is_refused_after_any_other(path: Path) -> None:
+    """Decided with the debit, so that of two processes that ask at once one is refused."""
+    with Ledger(path) as ledger, Ledger(path) as other:
+        ledger.limit("registry", math.inf)
+        first = ledger.debit(asked(), last=b"")
+        with pytest.raises(RepeatedError, match="was debited before"):
+            other.debit(asked(), last=b"")
+        second = other.debit(asked(), last=first.hash)
+        with pytest.raises(RepeatedError):
+            ledger.debit(asked(), last=first.hash)
+        with pytest.raises(ConflictError, match="an older state was restored"):
+            ledger.debit(asked(step="later"), last=first.hash)
+        ledger.debit(asked(step="later"), last=second.hash)
+        assert [line.kind for line in ledger.lines()].count("debit") == 3
+
+
+def test_a_refusal_is_noted_once_for_a_session_and_step(ledger: Ledger) -> None:
+    for session in ("a", "a", "b"):
+        with pytest.raises(LimitError):
+            ledger.debit(asked(session))
+    noted = [(line.kind, line.session, line.reason) for line in ledger.lines()]
+    assert noted == [("refusal", "a", "LimitError"), ("refusal", "b", "LimitError")]
+    ledger.limit("registry", 1.0)
+    ledger.debit(asked("a"))
+    assert ledger.spending("registry")[0].epsilon == 1.0
+
+
+@given(st.permutations(range(8)), st.sampled_from((np.int8, np.int64, np.float64)))
+def test_order_and_dtype_do_not_matter(order: list[int], dtype: Any) -> None:
+    scores = np.array([0.1, 0.1, 0.3, -0.0, 1.0, 0.3, 0.5, 0.25])
+    labels = np.array([0, 1, 1, 0, 1, 0, 0, 1], dtype=dtype)
+    expected = canonical_records(np.abs(scores), labels.astype(np.int64))
+    assert canonical_records(scores[order], labels[order]) == expected
+
+
+def test_any_change_matters(path: Path) -> None:
+    scores, labels = np.array([0.1, 0.2, 0.3]), np.array([0, 1, 1])
+    with Ledger(path) as ledger, Ledger(path.with_name("other.db")) as other:
+        results = {
+            ledger.fingerprint(scores, labels),
+            other.fingerprint(scores, labels),
+            ledger.fingerprint(scores, 1 - labels),
+            ledger.fingerprint(scores[:2], labels[:2]),
+            ledger.fingerprint(np.nextafter(scores, 1), labels),
+            ledger.fingerprint(labels, scores),
+            ledger.fingerprint(scores),
+            ledger.fingerprint(np.repeat(scores, 2), np.repeat(labels, 2)),
+            ledger.fingerprint(scores[[1, 0, 2]], labels),
+        }
+        assert len(results) == 9
+        assert {len(each) for each in results} == {32}
+    with Ledger(path) as again:
+        assert again.fingerprint(scores, labels) in results
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ([], "at least one column"),
+        ([[1.0, 2.0], [1.0]], r"one length, got shapes \[\(2,\), \(1,\)\]"),
+        ([[[1.0]]], r"one length, got shapes \[\(1, 1\)\]"),
+        ([[math.nan]], "finite numbers"),
+    ],
+)
+def test_what_is_no_table_is_refused(columns: list[Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        canonical_records(*[np.array(column) for column in columns])
+
+
+def test_neither_records_nor_asks_are_in_the_book(path: Path) -> None:
+    scores, labels = np.array([0.123456789, 0.987654321]), np.array([0, 1])
+    query = b"ranks of your records: 17, 42"
+    with Ledger(path) as ledger:
         ledger.limit("registry", 1.0)
-        ledger.debit(asked("a"))
-        assert ledger.spending("registry")[0].epsilon == 1.0
+        entry = asked(fingerprint=ledger.fingerprint(scores, labels), request=request_digest(query))
+        ledger.debit(entry)
+        stored = b"".join(file.read_bytes() for file in path.parent.iterdir())
+    plain = canonical_records(scores, labels)
+    digests = (request_digest(plain), request_digest(query))
+    assert not any(secret in stored for secret in (scores.tobytes(), plain, query, *digests))
 
 
-class TestFingerprints:
-    """Which records were asked about, told to nobody without the key."""
-
-    @given(st.permutations(range(8)), st.sampled_from((np.int8, np.int64, np.float64)))
-    def test_order_and_dtype_do_not_matter(self, order: list[int], dtype: Any) -> None:
-        scores = np.array([0.1, 0.1, 0.3, -0.0, 1.0, 0.3, 0.5, 0.25])
-        labels = np.array([0, 1, 1, 0, 1, 0, 0, 1], dtype=dtype)
-        expected = canonical_records(np.abs(scores), labels.astype(np.int64))
-        assert canonical_records(scores[order], labels[order]) == expected
-
-    def test_any_change_matters(self, path: Path) -> None:
-        scores, labels = np.array([0.1, 0.2, 0.3]), np.array([0, 1, 1])
-        with Ledger(path) as ledger, Ledger(path.with_name("other.db")) as other:
-            results = {
-                ledger.fingerprint(scores, labels),
-                other.fingerprint(scores, labels),
-                ledger.fingerprint(scores, 1 - labels),
-                ledger.fingerprint(scores[:2], labels[:2]),
-                ledger.fingerprint(np.nextafter(scores, 1), labels),
-                ledger.fingerprint(labels, scores),
-                ledger.fingerprint(scores),
-                ledger.fingerprint(np.repeat(scores, 2), np.repeat(labels, 2)),
-                ledger.fingerprint(scores[[1, 0, 2]], labels),
-            }
-            assert len(results) == 9
-            assert {len(each) for each in results} == {32}
-        with Ledger(path) as again:
-            assert again.fingerprint(scores, labels) in results
-
-    @pytest.mark.parametrize(
-        ("columns", "message"),
-        [
-            ([], "at least one column"),
-            ([[1.0, 2.0], [1.0]], r"one length, got shapes \[\(2,\), \(1,\)\]"),
-            ([[[1.0]]], r"one length, got shapes \[\(1, 1\)\]"),
-            ([[math.nan]], "finite numbers"),
-        ],
-    )
-    def test_what_is_no_table_is_refused(self, columns: list[Any], message: str) -> None:
-        with pytest.raises(ValueError, match=message):
-            canonical_records(*[np.array(column) for column in columns])
+def test_only_the_owner_may_read(path: Path) -> None:
+    with Ledger(path) as ledger:
+        ledger.limit("registry", 1.0)
+        modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
+    names = ("ledger.db", "ledger.db-shm", "ledger.db-wal", "ledger.db.key")
+    assert modes == dict.fromkeys(names, 0o600)
 
 
-class TestSecrecy:
-    """What the ledger's files hold, and who may read them."""
-
-    def test_neither_records_nor_replies_nor_asks_are_in_the_book(self, path: Path) -> None:
-        scores, labels = np.array([0.123456789, 0.987654321]), np.array([0, 1])
-        query = b"ranks of your records: 17, 42"
-        with Ledger(path) as ledger:
-            ledger.limit("registry", 1.0)
-            entry = asked(
-                fingerprint=ledger.fingerprint(scores, labels), request=request_digest(query)
-            )
-            answer_paid(ledger, entry, replying(b"secret reply"))
-            stored = b"".join(file.read_bytes() for file in path.parent.iterdir())
-        plain = canonical_records(scores, labels)
-        for secret in (
-            scores.tobytes(),
-            plain,
-            request_digest(plain),
-            request_digest(query),
-            query,
-        ):
-            assert secret not in stored
-        assert b"secret reply" not in stored
-
-    def test_only_the_owner_may_read(self, path: Path) -> None:
-        with Ledger(path) as ledger:
-            ledger.limit("registry", 1.0)
-            modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
-        names = ("ledger.db", "ledger.db-shm", "ledger.db-wal", "ledger.db.key")
-        assert modes == dict.fromkeys(names, 0o600)
-
-    @pytest.mark.parametrize("name", ["ledger.db", "ledger.db.key"])
-    def test_files_that_others_may_read_are_refused(self, path: Path, name: str) -> None:
-        Ledger(path).close()
-        path.with_name(name).chmod(0o640)
-        with pytest.raises(LedgerError, match=f"{name} must be its owner's only, got mode 640"):
-            Ledger(path)
-
-    def test_a_book_without_its_key_can_be_read_and_not_continued(self, path: Path) -> None:
-        with Ledger(path) as ledger:
-            ledger.limit("registry", 1.0)
-        path.with_name("ledger.db.key").unlink()
-        with pytest.raises(LedgerError, match=r"ledger\.db\.key is missing"):
-            Ledger(path)
-        with Ledger.open_readonly(path) as pages:
-            assert pages.verify() == 1
-
-    def test_another_books_key_is_refused(self, path: Path) -> None:
-        for each in (path, path.with_name("other.db")):
-            Ledger(each).close()
-        path.with_name("other.db.key").replace(path.with_name("ledger.db.key"))
-        with pytest.raises(LedgerError, match="is not the key of"):
-            Ledger(path)
-
-    @pytest.mark.parametrize("content", [b"", b"score,label\n", b"SQLite format 3\0" + bytes(4080)])
-    def test_other_files_are_no_books(self, path: Path, content: bytes) -> None:
-        Ledger(path).close()
-        path.write_bytes(content)
-        for make in (Ledger, Ledger.open_readonly):
-            with pytest.raises(
-                LedgerError, match=r"ledger\.db (is not|cannot be used as) a ledger"
-            ):
-                make(path)
-
-    def test_a_book_that_is_not_there(self, path: Path) -> None:
-        with pytest.raises(FileNotFoundError):
-            Ledger.open_readonly(path)
-        with pytest.raises(FileNotFoundError) as missing:
-            Ledger(path / "deeper")
-        assert missing.value.filename == str(path)
+@pytest.mark.parametrize("name", ["ledger.db", "ledger.db.key"])
+def test_files_that_others_may_read_are_refused(path: Path, name: str) -> None:
+    Ledger(path).close()
+    path.with_name(name).chmod(0o640)
+    with pytest.raises(LedgerError, match=f"{name} must be its owner's only, got mode 640"):
+        Ledger(path)
 
 
-class TestEntries:
-    """What an entry must say."""
+def test_a_book_without_its_key_can_be_read_and_not_continued(path: Path) -> None:
+    with Ledger(path) as ledger:
+        ledger.limit("registry", 1.0)
+    path.with_name("ledger.db.key").unlink()
+    with pytest.raises(LedgerError, match=r"ledger\.db\.key is missing"):
+        Ledger(path)
+    with Ledger.open_readonly(path) as pages:
+        assert pages.verify() == 1
 
-    @pytest.mark.parametrize(
-        ("change", "message"),
-        [
-            ({"dataset": ""}, "dataset must be 1 to 200 printable characters, got ''"),
-            ({"session": "x" * 201}, "session must be 1 to 200 printable"),
-            ({"step": "a\nb"}, "step must be 1 to 200 printable"),
-            ({"request": b"short"}, "request must have 32 bytes, got 5"),
-            ({"fingerprint": b""}, "fingerprint must have 32 bytes, got 0"),
-            ({"cost": Cost(0.0)}, "a cost must name its adjacency"),
-        ],
-    )
-    def test_others_are_refused(self, change: dict[str, Any], message: str) -> None:
-        with pytest.raises(ValueError, match=message):
-            asked(**change)
+
+def test_another_books_key_is_refused(path: Path) -> None:
+    for each in (path, path.with_name("other.db")):
+        Ledger(each).close()
+    path.with_name("other.db.key").replace(path.with_name("ledger.db.key"))
+    with pytest.raises(LedgerError, match="is not the key of"):
+        Ledger(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"score,label\n", b"SQLite format 3\0" + bytes(4080)])
+def test_other_files_are_no_books(path: Path, content: bytes) -> None:
+    Ledger(path).close()
+    path.write_bytes(content)
+    for make in (Ledger, Ledger.open_readonly):
+        with pytest.raises(LedgerError, match=r"ledger\.db (is not|cannot be used as) a ledger"):
+            make(path)
+
+
+def test_a_book_that_is_not_there(path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        Ledger.open_readonly(path)
+    with pytest.raises(FileNotFoundError) as missing:
+        Ledger(path / "deeper")
+    assert missing.value.filename == str(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"dataset": ""}, "dataset must be 1 to 200 printable characters, got ''"),
+        ({"session": "x" * 201}, "session must be 1 to 200 printable"),
+        ({"step": "a\nb"}, "step must be 1 to 200 printable"),
+        ({"request": b"short"}, "request must have 32 bytes, got 5"),
+        ({"fingerprint": b""}, "fingerprint must have 32 bytes, got 0"),
+        ({"cost": Cost(0.0)}, "a cost must name its adjacency"),
+    ],
+)
+def test_others_are_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        asked(**change)

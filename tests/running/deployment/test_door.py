@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import http.server
 import importlib
-import ssl
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +19,7 @@ from tacit.running.deployment.door import (
 )
 from tacit.running.deployment.flower_programs import guards
 from tacit.running.deployment.flower_programs.programs import FOLDER, DeploymentError
-from tacit.running.deployment.keys import Certificates, make_certificates
+from tests.running.deployment.joining.loopback import tls_server
 
 TOKEN = "a" * 64
 
@@ -50,47 +46,24 @@ def asked(path: str, *headers: tuple[bytes, bytes], kind: str = "http") -> tuple
 SHOWN = (HEADER.encode(), TOKEN.encode())
 
 
-@pytest.mark.parametrize("path", ["/v1/control/list-runs", "/v1/runtime/acquire-task", "/docs"])
-def test_a_door_opens_for_the_token(path: str) -> None:
+CLOSED = ("/v1/control/list-runs", "/v1/runtime/acquire-task", "/docs", "/", "/v1/fleet")
+
+
+@pytest.mark.parametrize("path", [*CLOSED, "/x/v1/fleet/", "//v1/fleet/"])
+def test_a_door_is_closed_to_strangers(path: str) -> None:
+    token, name = TOKEN.encode(), HEADER.encode()
+    foreign = [(name, b""), (name, token[:-1]), (name, b"b" * 64), (b"authorization", token)]
+    for headers in ([], [SHOWN, SHOWN], *([each] for each in foreign)):
+        reached, answers = asked(path, *headers)
+        assert (reached, answers[0]["status"]) == (False, 403)
     assert asked(path, SHOWN) == (True, [])
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/v1/control/list-runs",
-        "/v1/runtime/acquire-task",
-        "/docs",
-        "/",
-        "/v1/fleet",
-        "/x/v1/fleet/",
-        "//v1/fleet/",
-    ],
-)
-@pytest.mark.parametrize(
-    "headers",
-    [
-        [],
-        [(HEADER.encode(), b"")],
-        [(HEADER.encode(), TOKEN[:-1].encode())],
-        [(HEADER.encode(), b"b" * 64)],
-        [(b"authorization", TOKEN.encode())],
-        [SHOWN, SHOWN],
-    ],
-)
-def test_a_door_is_closed_to_strangers(path: str, headers: list[tuple[bytes, bytes]]) -> None:
-    reached, answers = asked(path, *headers)
-    assert not reached
-    assert answers[0]["status"] == 403
 
 
 def test_a_door_is_open_to_nodes_and_closed_to_sockets() -> None:
     assert asked("/v1/fleet/activate-node") == (True, [])
     assert asked("", kind="lifespan") == (True, [])
-    assert asked("/v1/control/list-runs", kind="websocket") == (
-        False,
-        [{"type": "websocket.close", "code": 1008}],
-    )
+    closed = [{"type": "websocket.close", "code": 1008}]
+    assert asked("/v1/control/list-runs", kind="websocket") == (False, closed)
 
 
 def test_a_door_without_a_token_is_not_made(tmp_path: Path) -> None:
@@ -157,59 +130,22 @@ def test_flowers_servers_stand_behind_the_door(
     assert all(status_of(application, path, shown) != 403 for path in closed[:5])
 
 
-@contextlib.contextmanager
-def answering(folder: Path, status: int) -> Iterator[tuple[int, Path]]:
-    """A server on loopback that answers every request with one status: port and authority."""
-    files = Certificates.within(folder, folder)
-    make_certificates(files, ["study.example.org"])
-
-    class Answer(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.send_error(status)
-
-        def log_message(self, *_: Any) -> None:
-            """Quiet."""
-
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(files.certificate, files.key)
-    with http.server.HTTPServer(("127.0.0.1", 0), Answer) as server:
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield server.server_port, files.authority
-        server.shutdown()
-        thread.join()
-
-
-def test_a_server_that_refuses_a_stranger_passes_the_check(tmp_path: Path) -> None:
-    with answering(tmp_path, 403) as (port, authority):
-        check_closed("127.0.0.1", port, authority)
-
-
-@pytest.mark.parametrize("status", [200, 401, 404, 500])
+@pytest.mark.parametrize("status", [403, 200, 401, 404, 500])
 def test_a_server_that_answers_a_stranger_is_not_used(tmp_path: Path, status: int) -> None:
-    with (
-        answering(tmp_path, status) as (port, authority),
-        pytest.raises(
-            DeploymentError, match=f"answers requests without a token \\(status {status}\\)"
-        ),
-    ):
-        check_closed("127.0.0.1", port, authority)
-
-
-def test_a_server_that_is_not_there_is_not_used(tmp_path: Path) -> None:
-    with answering(tmp_path, 403) as (port, authority):
-        pass
+    with tls_server(tmp_path, status) as (port, authority):
+        if status == 403:
+            check_closed("127.0.0.1", port, authority)
+        else:
+            said = f"answers requests without a token \\(status {status}\\)"
+            with pytest.raises(DeploymentError, match=said):
+                check_closed("127.0.0.1", port, authority)
     with pytest.raises(DeploymentError, match="does not answer"):
         check_closed("127.0.0.1", port, authority)
 
 
 @pytest.mark.parametrize("name", ["flower-superlink", "flower-supernode"])
 def test_a_server_without_a_token_is_not_started(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    name: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     pytest.importorskip("flwr")
     monkeypatch.setenv("FLWR_HOME", str(tmp_path))

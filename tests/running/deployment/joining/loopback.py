@@ -28,6 +28,9 @@ def tls_server(
             self.end_headers()
             self.wfile.write(body)
 
+        def do_POST(self) -> None:
+            self.do_GET()
+
         def log_message(self, *_: object) -> None:
             """Nothing is printed."""
 

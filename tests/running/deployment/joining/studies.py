@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,10 +11,12 @@ import pytest
 
 from tacit.cli.federation.inviting import party_text, plan_text
 from tacit.running.deployment import letters
-from tacit.running.deployment.inviting import admit, invite, prepare
+from tacit.running.deployment.door import ROSTER_FILE
+from tacit.running.deployment.inviting import admit, invite, prepare, publish_roster
 from tacit.running.deployment.letters import Answer, Invitation
 from tacit.running.deployment.server import Coordinator
 from tacit.running.deployment.site import accept
+from tacit.running.session.plan_file import Plan
 
 SERVER = "localhost:18443"
 
@@ -47,6 +51,14 @@ class Study:
         answer = self.accepted(site)
         admit(self.plan, self.coordinator, answer)
         return answer
+
+    def complete(self, clock: Callable[[], float] = time.time) -> bytes:
+        """The signed roster, once every site of the plan is admitted."""
+        for party in Plan.read(self.plan).parties:
+            if party.key is None:
+                self.admitted(party.name)
+        assert publish_roster(self.plan, self.coordinator, clock)
+        return (self.coordinator.private / ROSTER_FILE).read_bytes()
 
 
 def quick_codes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tacit.crypto.identities import Identity
+from tacit.running.deployment import letters
 from tacit.running.deployment import site as site_side
 from tacit.running.deployment.door import ROSTER_FILE
 from tacit.running.deployment.inviting import (
@@ -20,21 +19,6 @@ from tacit.running.deployment.inviting import (
     publish_roster,
 )
 from tacit.running.deployment.keys import KeyFileError, stored_identity, stored_node_key
-from tacit.running.deployment.letters import (
-    Answer,
-    LetterError,
-    NumberedPlan,
-    read_roster,
-    roster_code,
-    roster_of,
-)
-from tacit.running.deployment.site import (
-    accept,
-    checked_roster,
-    invitation_in,
-    is_agreed,
-    take_roster,
-)
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.toml_source import PlanError
 from tests.running.deployment.joining.studies import SERVER, Study, quick_codes
@@ -50,64 +34,53 @@ def study(tmp_path: Path) -> Study:
     return Study.new(tmp_path)
 
 
-def roster(study: Study, clock: Callable[[], float] = time.time) -> bytes:
-    assert publish_roster(study.plan, study.coordinator, clock)
-    return (study.coordinator.private / ROSTER_FILE).read_bytes()
+def joined(study: Study, site: str, content: bytes) -> None:
+    site_side.take_roster(content, taken(study, site, content), study.folder / site)
 
 
 def taken(study: Study, site: str, content: bytes) -> str:
-    invitation = invitation_in(study.folder / site)
+    invitation = site_side.invitation_in(study.folder / site)
     assert invitation is not None
-    return checked_roster(content, invitation, study.folder / site)
+    return site_side.checked_roster(content, invitation, study.folder / site)
 
 
 def test_three_sites_end_with_one_plan_and_one_code(study: Study) -> None:
     for site in "abc":
         assert not publish_roster(study.plan, study.coordinator)
         study.admitted(site)
-    content = roster(study)
+    content = study.complete()
     for site in "abc":
-        take_roster(content, taken(study, site, content), study.folder / site)
+        joined(study, site, content)
     plans = [Plan.read(study.folder / site / "plan.toml") for site in "abc"]
-    codes = {roster_code(plan) for plan in [Plan.read(study.plan), *plans]}
-    assert len(codes) == 1
+    assert len({letters.roster_code(plan) for plan in [Plan.read(study.plan), *plans]}) == 1
     for site, party in zip("abc", plans[0].parties, strict=True):
-        public = stored_identity(study.folder / site / "identity.key").public
+        home = study.folder / site
+        public = stored_identity(home / "identity.key").public
         assert (party.name, party.key) == (site, public)
-        assert (study.coordinator.nodes / f"{site}.pub").read_text() == (
-            study.folder / site / "node.key.pub"
-        ).read_text()
+        node_key = (study.coordinator.nodes / f"{site}.pub").read_text()
+        assert node_key == (home / "node.key.pub").read_text()
 
 
 def test_a_late_site_joins_in_the_same_way(study: Study) -> None:
-    for site in "abc":
-        study.admitted(site)
-    old = taken(study, "a", roster(study))
+    old = taken(study, "a", study.complete())
     study.admitted("d")
-    new = taken(study, "a", roster(study))
+    new = taken(study, "a", study.complete())
     names = [[party.name for party in Plan.parsed(text, "roster").parties] for text in (old, new)]
     assert names == [["a", "b", "c"], ["a", "b", "c", "d"]]
-    assert roster_code(Plan.parsed(old, "")) != roster_code(Plan.parsed(new, ""))
-    assert is_agreed(old, old.replace("deadline = 120.0  ", "deadline = 300.0  # longer"))
-    assert not is_agreed(new, old)
-    assert not is_agreed(new, (study.folder / "a" / "plan.toml").read_text())
-
-
-def joined(study: Study, site: str, content: bytes) -> None:
-    take_roster(content, taken(study, site, content), study.folder / site)
+    assert site_side.is_agreed(old, old.replace("deadline = 120.0  ", "deadline = 300.0  # longer"))
+    assert not site_side.is_agreed(new, old)
+    assert not site_side.is_agreed(new, (study.folder / "a" / "plan.toml").read_text())
 
 
 def test_an_older_roster_is_refused(study: Study) -> None:
     """Signed by the right key, and with the site's own key; the same one is taken again."""
-    for site in "abc":
-        study.admitted(site)
-    first = roster(study)
+    first = study.complete()
     joined(study, "a", first)
     study.admitted("d")
-    second = roster(study)
+    second = study.complete()
     joined(study, "a", second)
     before = (study.folder / "a" / "plan.toml").read_bytes()
-    with pytest.raises(LetterError, match="older than the last that this site took"):
+    with pytest.raises(letters.LetterError, match="older than the last that this site took"):
         taken(study, "a", first)
     joined(study, "a", second)
     assert (study.folder / "a" / "plan.toml").read_bytes() == before == study.plan.read_bytes()
@@ -115,15 +88,13 @@ def test_an_older_roster_is_refused(study: Study) -> None:
 
 
 def test_two_rosters_with_one_number_are_refused(study: Study) -> None:
-    for site in "abc":
-        study.admitted(site)
-    content, identity = roster(study), stored_identity(study.coordinator.identity)
+    content, identity = study.complete(), stored_identity(study.coordinator.identity)
     joined(study, "a", content)
-    said = read_roster(content, identity.public)
+    said = letters.read_roster(content, identity.public)
     other = said._replace(plan=said.plan.replace("deadline = 120.0", "deadline = 300.0"))
-    with pytest.raises(LetterError, match="two rosters with the number"):
-        taken(study, "a", roster_of(other, identity))
-    assert taken(study, "a", roster_of(other._replace(number=other.number + 1), identity))
+    with pytest.raises(letters.LetterError, match="two rosters with the number"):
+        taken(study, "a", letters.roster_of(other, identity))
+    assert taken(study, "a", letters.roster_of(other._replace(number=other.number + 1), identity))
 
 
 def test_a_rosters_number_rises_whatever_the_clock_says(study: Study) -> None:
@@ -132,39 +103,36 @@ def test_a_rosters_number_rises_whatever_the_clock_says(study: Study) -> None:
         study.admitted(site)
     public = stored_identity(study.coordinator.identity).public
     backup = shutil.copytree(study.plan.parent, study.folder / "backup")
-    first = read_roster(roster(study, lambda: 50.0), public)
-    assert read_roster(roster(study, lambda: 60.0), public) == first
+    first = letters.read_roster(study.complete(lambda: 50.0), public)
+    assert letters.read_roster(study.complete(lambda: 60.0), public) == first
     study.admitted("d")
-    second = read_roster(roster(study, lambda: 20.0), public)
+    second = letters.read_roster(study.complete(lambda: 20.0), public)
     assert (first.number, second.number) == (50_000_000, 50_000_001)
     shutil.rmtree(study.plan.parent)
     shutil.copytree(backup, study.plan.parent)
-    restored = read_roster(roster(study, lambda: 70.0), public)
+    restored = letters.read_roster(study.complete(lambda: 70.0), public)
     assert restored.plan == first.plan
     assert restored.number == 70_000_000
 
 
 def test_a_damaged_note_of_the_last_roster_is_named(study: Study) -> None:
-    for site in "abc":
-        study.admitted(site)
-    content = roster(study)
+    content = study.complete()
     joined(study, "a", content)
     note = study.folder / "a" / ROSTER_FILE
     assert note.stat().st_mode & 0o077 == 0
     note.write_bytes(content[:-20])
-    with pytest.raises(LetterError, match=r"roster\.json: .* put the file back"):
+    with pytest.raises(letters.LetterError, match=r"roster\.json: .* put the file back"):
         taken(study, "a", content)
 
 
 def test_a_site_that_lost_its_note_is_asked_for_the_code(study: Study) -> None:
     """An older roster differs from the site's own plan, so it needs the voices of the others."""
-    for site in "abc":
-        study.admitted(site)
-    first = roster(study)
+    first = study.complete()
     study.admitted("d")
-    joined(study, "a", roster(study))
+    joined(study, "a", study.complete())
     (study.folder / "a" / ROSTER_FILE).unlink()
-    assert not is_agreed(taken(study, "a", first), (study.folder / "a" / "plan.toml").read_text())
+    own = (study.folder / "a" / "plan.toml").read_text()
+    assert not site_side.is_agreed(taken(study, "a", first), own)
 
 
 def test_secrets_are_for_their_owner_only(study: Study) -> None:
@@ -184,10 +152,10 @@ def test_an_answer_serves_once(study: Study) -> None:
     before = study.plan.read_text()
     admit(study.plan, study.coordinator, answer)
     assert study.plan.read_text() == before
-    invitation = invitation_in(study.folder / "a")
+    invitation = site_side.invitation_in(study.folder / "a")
     assert invitation is not None
-    second = accept(invitation, study.folder / "thief")
-    with pytest.raises(LetterError, match="serves once"):
+    second = site_side.accept(invitation, study.folder / "thief")
+    with pytest.raises(letters.LetterError, match="serves once"):
         admit(study.plan, study.coordinator, second)
     assert study.plan.read_text() == before
 
@@ -195,21 +163,21 @@ def test_an_answer_serves_once(study: Study) -> None:
 def test_an_old_answer_is_refused_after_another_invitation(study: Study) -> None:
     old = study.accepted("a")
     study.invited("a")
-    with pytest.raises(LetterError, match="may be an older one"):
+    with pytest.raises(letters.LetterError, match="may be an older one"):
         check_open(study.coordinator, old)
 
 
 def test_who_was_not_invited_is_not_admitted(study: Study) -> None:
     answer = study.accepted("a")
-    with pytest.raises(LetterError, match="no one invited 'x'"):
+    with pytest.raises(letters.LetterError, match="no one invited 'x'"):
         check_open(study.coordinator, dataclasses.replace(answer, site="x"))
 
 
 def test_a_site_with_keys_is_invited_again_on_demand_only(study: Study) -> None:
     study.admitted("a")
-    with pytest.raises(LetterError, match="--again"):
+    with pytest.raises(letters.LetterError, match="--again"):
         study.invited("a")
-    answer = accept(study.invited("a", again=True), study.folder / "new")
+    answer = site_side.accept(study.invited("a", again=True), study.folder / "new")
     admit(study.plan, study.coordinator, answer)
     assert answer.identity.hex() in study.plan.read_text()
 
@@ -219,7 +187,7 @@ def test_no_key_takes_two_places(study: Study) -> None:
     identity = stored_identity(study.folder / "a" / "identity.key")
     node_key = (study.folder / "a" / "node.key.pub").read_text().strip()
     before = study.plan.read_text()
-    double = Answer.to(study.invited("b"), identity, node_key)
+    double = letters.Answer.to(study.invited("b"), identity, node_key)
     with pytest.raises(PlanError, match="two parties have the key"):
         admit(study.plan, study.coordinator, double)
     assert study.plan.read_text() == before
@@ -227,7 +195,7 @@ def test_no_key_takes_two_places(study: Study) -> None:
 
 def test_an_answer_without_a_node_key_changes_nothing(study: Study) -> None:
     before = study.plan.read_text()
-    answer = Answer.to(study.invited("a"), Identity.generate(), "no key")
+    answer = letters.Answer.to(study.invited("a"), Identity.generate(), "no key")
     with pytest.raises(ValueError, match="no public node key"):
         admit(study.plan, study.coordinator, answer)
     assert study.plan.read_text() == before
@@ -236,8 +204,7 @@ def test_an_answer_without_a_node_key_changes_nothing(study: Study) -> None:
 
 def test_a_site_refuses_what_the_centre_may_not_change(study: Study) -> None:
     """Another key under its name, other settings, a smaller result, another signer."""
-    for site in "abc":
-        study.admitted(site)
+    study.complete()
     text, identity = study.plan.read_text(), stored_identity(study.coordinator.identity)
     own = stored_identity(study.folder / "a" / "identity.key").public.hex()
     changed = {
@@ -248,21 +215,21 @@ def test_a_site_refuses_what_the_centre_may_not_change(study: Study) -> None:
     }
     for reason, each in changed.items():
         assert each != text
-        with pytest.raises((LetterError, PlanError), match=f"{reason}|min_clients"):
-            taken(study, "a", roster_of(NumberedPlan(1, each), identity))
-    with pytest.raises(LetterError, match="not signed by the coordinator"):
-        taken(study, "a", roster_of(NumberedPlan(1, text), Identity.generate()))
-    assert taken(study, "a", roster_of(NumberedPlan(1, text), identity)) == text
+        with pytest.raises((letters.LetterError, PlanError), match=f"{reason}|min_clients"):
+            taken(study, "a", letters.roster_of(letters.NumberedPlan(1, each), identity))
+    with pytest.raises(letters.LetterError, match="not signed by the coordinator"):
+        taken(study, "a", letters.roster_of(letters.NumberedPlan(1, text), Identity.generate()))
+    assert taken(study, "a", letters.roster_of(letters.NumberedPlan(1, text), identity)) == text
     longer = text.replace("deadline = 120.0", "deadline = 300.0")
-    assert taken(study, "a", roster_of(NumberedPlan(2, longer), identity)) == longer
+    assert taken(study, "a", letters.roster_of(letters.NumberedPlan(2, longer), identity)) == longer
 
 
 def test_a_clone_of_the_coordinator_needs_its_key(study: Study, tmp_path: Path) -> None:
     """An invitation whose plan names another coordinator than the invitation is refused."""
     invitation = study.invited("a")
     clone = dataclasses.replace(invitation, coordinator=Identity.generate().public)
-    with pytest.raises(LetterError, match="names another coordinator"):
-        accept(clone, tmp_path / "site")
+    with pytest.raises(letters.LetterError, match="names another coordinator"):
+        site_side.accept(clone, tmp_path / "site")
 
 
 @pytest.mark.parametrize("name", ["identity.key", "node.key"])
@@ -270,9 +237,9 @@ def test_keys_that_others_may_know_answer_no_invitation(study: Study, name: str)
     """Who knows a site's keys before he writes the invitation could prepare it for their code."""
     folder = study.folder / "a"
     {"identity.key": stored_identity, "node.key": stored_node_key}[name](folder / name)
-    with pytest.raises(LetterError, match="holds keys already"):
-        accept(study.invited("a"), folder)
-    assert invitation_in(folder) is None
+    with pytest.raises(letters.LetterError, match="holds keys already"):
+        site_side.accept(study.invited("a"), folder)
+    assert site_side.invitation_in(folder) is None
 
 
 def test_accepting_goes_on_where_it_was_interrupted(
@@ -286,25 +253,25 @@ def test_accepting_goes_on_where_it_was_interrupted(
     with monkeypatch.context() as patch:
         patch.setattr(site_side, "stored_node_key", dying)
         with pytest.raises(KeyboardInterrupt):
-            accept(invitation, study.folder / "a")
-    admit(study.plan, study.coordinator, accept(invitation, study.folder / "a"))
+            site_side.accept(invitation, study.folder / "a")
+    admit(study.plan, study.coordinator, site_side.accept(invitation, study.folder / "a"))
 
 
 def test_accepting_twice_gives_the_same_answer_and_touches_nothing(study: Study) -> None:
     first = study.accepted("a")
-    invitation = invitation_in(study.folder / "a")
+    invitation = site_side.invitation_in(study.folder / "a")
     assert invitation is not None
-    assert accept(invitation, study.folder / "a") == first
-    with pytest.raises(LetterError, match="holds another invitation"):
-        accept(study.invited("a"), study.folder / "a")
-    with pytest.raises(LetterError, match="holds a plan already"):
-        accept(study.invited("b"), study.plan.parent)
+    assert site_side.accept(invitation, study.folder / "a") == first
+    with pytest.raises(letters.LetterError, match="holds another invitation"):
+        site_side.accept(study.invited("a"), study.folder / "a")
+    with pytest.raises(letters.LetterError, match="holds a plan already"):
+        site_side.accept(study.invited("b"), study.plan.parent)
 
 
 def test_the_address_is_one_of_the_certificate(study: Study) -> None:
     with pytest.raises(KeyFileError, match=r"not for other\.example"):
         prepare(study.plan, "other.example:1")
-    with pytest.raises(LetterError, match="must be HOST:PORT, got 'localhost'"):
+    with pytest.raises(letters.LetterError, match="must be HOST:PORT, got 'localhost'"):
         prepare(study.plan, "localhost")
     assert prepare(study.plan, None)[1] == "localhost:8443"
     assert prepare(study.plan, SERVER)[1] == SERVER
