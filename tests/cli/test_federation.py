@@ -121,7 +121,12 @@ def test_commands_refuse(
 ) -> None:
     """With a sentence, and nothing is written or replaced."""
     monkeypatch.setattr(server, "PATIENCE", 0.0)
-    places = {"NEW": "new", "CENTRE": "centre", "SITE": "a", "HOSPITALS": HOSPITALS}
+    places: dict[str, str | Path] = {
+        "NEW": "new",
+        "CENTRE": "centre",
+        "SITE": "a",
+        "HOSPITALS": HOSPITALS,
+    }
     before = {path: path.read_bytes() for path in study.rglob("*.*") if path.is_file()}
     words = arguments.split()
     for name, place in places.items():
