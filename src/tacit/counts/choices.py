@@ -11,7 +11,7 @@ that are left.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -134,9 +134,12 @@ class Choices:
         left, rounds = looks.PARTS - sum(parts), REPORT_ROUNDS - len(parts)
         alone, area = seen.of(np.array([row])), float(seen.area[row])
         tree = self._tree(alone, area, left, with_number=rounds > 1)
-        # a look into crowds, where a tree can follow it: with no number after the last round
-        zooms = step.zooms and (rounds > 2 or self._tree(alone, area, left - step.parts, False))
-        return step if zooms or tree is None else tree
+        if step.look and step.scale is not None and rounds == 2:
+            # a look into crowds, where a tree can follow it: with no number after the last round
+            into_crowds = replace(step, parts=looks.FIRST_PARTS)
+            if self._tree(alone, area, left - into_crowds.parts, False) is not None:
+                return into_crowds
+        return step if tree is None or (step.zooms and rounds > 2) else tree
 
     def _tree(self, seen: Seen, area: float, left: int, with_number: bool) -> Next | None:
         """The tree of one replicate of this AUC; None where that needs more than it would leave.
@@ -193,8 +196,7 @@ class Choices:
         crowded = seen.crowded(np.sqrt(least))
         zoom_parts = np.full(again.shape, looks.FIRST_PARTS)
         fine = self._fine(seen, left, least, crowded.any(axis=-1))
-        if len(parts) == most - 1 and crowded.any() and self.protocol.aim == "auc":
-            # no other look follows; for a report a tree does
+        if len(parts) == most - 1 and crowded.any():  # no other flat look follows
             zoom_parts, _ = self._best_parts(seen, left, alone=True)
         steps = []
         for row, more in enumerate(again.tolist()):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.counts.looks import MAX_FLAT_HEIGHT
 from tacit.counts.pooling import Seen
-from tacit.counts.zoomed_cells import around_round_numbers, lone_crowds
+from tacit.counts.zoomed_cells import ALONE_PART, around_round_numbers, lone_crowds
 from tacit.metrics.cells.score_scale import ScoreScale
 
 NOISE_ERRORS = 1.0
@@ -42,9 +42,6 @@ SUITED_RECORDS = 10**5
 CROWD_NUMBERS = 2**MAX_FLAT_HEIGHT // 4
 """How many round numbers in concentrated cells get cells: published functions keep all their
 edges."""
-
-ALONE_PART = 0.5
-"""Least part of a cell's records that its neighbours lack where it stands alone."""
 
 CROWD_ERRORS = 5.0
 """Standard errors of its noise that a cell with many records holds at least."""

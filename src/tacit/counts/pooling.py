@@ -17,7 +17,7 @@ from tacit.counts.looks import CLASSES, MAX_FLAT_HEIGHT
 from tacit.counts.noisy_areas import CELL_BIAS, areas, influence_weights
 from tacit.counts.tree_results import KnownArea, class_variance, known_by_cells
 from tacit.metrics import curves, trees
-from tacit.metrics.cells.score_distribution import rising_fractions
+from tacit.metrics.cells.score_distribution import below_edges, rising_fractions
 from tacit.metrics.cells.score_scale import ScoreScale, single_doubles
 from tacit.results.figure import MIN_CLASS_SIZE_IN_ERRORS
 
@@ -198,7 +198,7 @@ class Seen:
     def published(self) -> dict[str, Floats]:
         """Both functions at all inner edges, and the class sizes, of every replicate."""
         kept = np.where(self.filled[:, np.newaxis], self.counts, 0.0)
-        functions = rising_fractions(kept)[..., 1:-1]
+        functions = (below_edges if self.straight else rising_fractions)(kept)[..., 1:-1]
         return {POSITIVES: functions[:, 0], NEGATIVES: functions[:, 1], SIZES: self.sizes}
 
     @cached_property
@@ -224,15 +224,22 @@ class Seen:
             levels={level: counts[rows] for level, counts in self.levels.items()},
         )
 
-    def with_look(self, look: Seen) -> Seen:
-        """Averaged with another look at the same cells, by inverse variances."""
-        variances, levels = self.variances.copy(), {}
-        for level, counts in self.levels.items():
-            first, second = self.variances[level], look.variances[level]
-            weight = second / (first + second)
-            levels[level] = weight * counts + (1 - weight) * look.levels[level]
-            variances[level] = first * weight
-        return replace(self, levels=levels, variances=variances)
+    def with_look(self, look: Seen, same_cells: bool) -> Seen:
+        """A further look with what is known already, averaged by inverse variances.
+
+        Parameters
+        ----------
+        look : the further look.
+        same_cells : whether it counts in the same cells; else class sizes alone are the same.
+        """
+        variances, levels = look.variances.copy(), dict(look.levels)
+        for level in self.levels if same_cells else self.levels.keys() & {CLASSES}:
+            if level in look.levels:
+                first, second = self.variances[level], look.variances[level]
+                weight = second / (first + second)
+                levels[level] = weight * self.levels[level] + (1 - weight) * look.levels[level]
+                variances[level] = first * weight
+        return replace(look, levels=levels, variances=variances)
 
 
 def tree_area(seen: Seen) -> KnownArea:
@@ -372,7 +379,10 @@ def hidden_variance(seen: Seen, auc_error: Floats) -> Floats:
     """
     crowded = seen.crowded(auc_error)
     if seen.straight:
-        return zoomed_cells.lines_variance(seen.counts, crowded, seen.single)
+        left_open = zoomed_cells.several_variance(
+            seen.counts, seen.cell_error, crowded | seen.single
+        )
+        return zoomed_cells.lines_variance(seen.counts, crowded, seen.single) + left_open
     shares = np.prod(zoomed_cells.shares_of(seen.counts), axis=-2)
     pairs = np.prod(seen.sizes, axis=-1)
     placed = np.sum(shares, axis=-1) / 12 / pairs

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.metrics.cells.score_distribution import ScoreDistribution
 from tacit.metrics.cells.score_scale import PROBABILITY, ScoreScale, named_scale
+from tacit.metrics.curves import chance_of_several
 
 HIDDEN_IN_CELL = 0.05
 """Error of the AUC by the product of both functions' interpolation in a cell, over the cube of the
@@ -27,6 +28,11 @@ product of both classes' shares in it. Measured on smooth densities of several w
 HIDDEN_BESIDE = 0.02
 """The same over that product itself, in cells that stay whole next to split ones: densities over
 positions jump there."""
+
+HIDDEN_BY_TIE = 0.1
+"""Error of the AUC by a score that both classes share in a cell, over the product of both classes'
+shares that have it: functions jump there, and slopes at the cell's edges follow from its
+neighbours. Measured beside crowded neighbours: up to 0.1."""
 
 HIDDEN_BY_LINES = 0.01
 """Error of the AUC by linear functions in a cell, over the square of the product of both classes'
@@ -47,6 +53,13 @@ LARGEST_POWER = 15
 NOISE_ERRORS = 2.0
 """Standard errors of its noise that are taken off a count before its cell counts as
 concentrated."""
+
+WON_ERROR = 0.1
+"""How far from one half the fraction of pairs is that positives win between neighbouring scores,
+about: that of a classifier with an AUC of 0.8 between two of its five to seven scores."""
+
+ALONE_PART = 0.5
+"""Least part of a cell's records that its neighbours lack where it stands alone."""
 
 LONE_ERRORS = 4.0
 """Standard errors of its noise by which a concentration must differ from its neighbours' mean."""
@@ -90,8 +103,9 @@ def crowded_cells(
     taken_off = NOISE_ERRORS * cell_error
     products = np.prod(shares_of(counts, taken_off), axis=-2)
     crowded = hidden_in_cells(counts, linear, taken_off) > most
-    if linear:
+    if linear:  # linear functions of both classes cancel at a tie
         return np.asarray(crowded)
+    crowded |= HIDDEN_BY_TIE * tied_shares(counts, cell_error) > most
     beside = crowded.any(axis=-1, keepdims=True) & (HIDDEN_BESIDE * products > most)
     return np.asarray(crowded | beside)
 
@@ -110,6 +124,35 @@ def lone_crowds(counts: Floats, cell_error: float) -> Floats:
     differing = np.abs(counts - (beside[..., :-2] + beside[..., 2:]) / 2)
     clear = np.maximum(differing - LONE_ERRORS * cell_error, 0.0)
     return np.asarray(np.minimum(clear, np.maximum(counts, 0.0)))
+
+
+def tied_shares(counts: Floats, cell_error: float) -> Floats:
+    """The product of both classes' shares of a cell that stands alone, else 0, shape (..., B).
+
+    Parameters
+    ----------
+    counts, cell_error : as ``lone_crowds`` takes them.
+    """
+    lone = lone_crowds(counts, cell_error)
+    alone = np.any(lone > ALONE_PART * np.maximum(counts, 0.0), axis=-2, keepdims=True)
+    shares = lone / np.maximum(counts.sum(axis=-1, keepdims=True), 1.0)
+    return np.prod(np.where(alone, shares, 0.0), axis=-2)
+
+
+def several_variance(counts: Floats, cell_error: float, left_out: NDArray[np.bool_]) -> Floats:
+    """What cells that stand alone hide by holding several scores, not one, shape (...).
+
+    One that stands alone holds several with ``chance_of_several``; then positives win a fraction of
+    its pairs that is ``WON_ERROR`` from one half.
+
+    Parameters
+    ----------
+    counts, cell_error : as ``lone_crowds`` takes them.
+    left_out : cells that hold one double, or whose pairs are counted already, shape (..., B).
+    """
+    shares = np.where(left_out, 0.0, tied_shares(counts, cell_error))
+    chance = chance_of_several(np.mean(shares > 0, axis=-1))
+    return np.asarray(chance * np.sum(shares**2, axis=-1) * WON_ERROR**2)
 
 
 def lines_variance(

@@ -159,6 +159,15 @@ class StraightDistribution(ScoreDistribution):
         return np.stack([bent, bent, rise, self._reached[..., :-1]])
 
 
+def below_edges(counts: Floats) -> Floats:
+    """The parts of noisy counts below the cells' borders, shape (..., B+1), each in [0, 1]."""
+    cumulative = np.cumsum(counts, axis=-1)
+    total = np.where(cumulative[..., -1:] > 0, cumulative[..., -1:], 1.0)
+    inner = np.clip(cumulative / total, 0.0, 1.0)[..., :-1]
+    edge = np.zeros_like(cumulative[..., :1])
+    return np.concatenate([edge, inner, edge + 1], axis=-1)
+
+
 def rising_fractions(counts: Floats) -> Floats:
     """A distribution function at the cells' borders, shape (..., B+1), from noisy counts.
 

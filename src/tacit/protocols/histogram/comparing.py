@@ -309,7 +309,8 @@ class ComparedHistograms(tp.ScaledScores, tp.Protocol):
             influence_sum.check_the_same_number(rounds[0].answered, sums.answered)
             rounds.append(sums)
             seen = [
-                each.with_look(look) for each, look in zip(seen, _seen(self, sums), strict=True)
+                each.with_look(look, same_cells=True)
+                for each, look in zip(seen, _seen(self, sums), strict=True)
             ]
         published = _published(seen)
         parts = (*parts, looks.PARTS - sum(parts))

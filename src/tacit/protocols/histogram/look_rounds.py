@@ -89,10 +89,11 @@ def expected_looks(
                 counts if seen.knots is None else zoomed_cells.recounted(counts, scale, seen.scale)
             )
             again = run.expected(present, seen.scale, seen.knots, step.parts, height)
-            seen = seen.with_look(again)
+            seen = seen.with_look(again, same_cells=True)
             continue
         moved = zoomed_cells.recounted(counts, scale, step.scale)
-        seen = run.expected(moved, step.scale, step.scale.knots, step.parts, height)
+        there = run.expected(moved, step.scale, step.scale.knots, step.parts, height)
+        seen = seen.with_look(there, same_cells=False)
     number = number_field(protocol.known_epsilon * step.parts / looks.PARTS) if step.parts else None
     return seen, run.concluded(seen, (), np.zeros(1), number)
 
@@ -183,8 +184,7 @@ class _Run:
         sums = yield from self.asked(look_steps.LOOKS[len(rounds)], parts, height, **more)
         check_the_same_number(self.answered, sums.answered)
         look = self.seen(sums, scale, None).of(rows)
-        look = replace(look, knots=knots)
-        together = look if step.scale is not None else seen.with_look(look)
+        together = seen.with_look(replace(look, knots=knots), same_cells=step.scale is None)
         return (yield from self.after(together, rows, (*rounds, (step.parts, sums))))
 
     def rest(
