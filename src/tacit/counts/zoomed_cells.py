@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.metrics.cells.score_distribution import ScoreDistribution
 from tacit.metrics.cells.score_scale import PROBABILITY, ScoreScale, named_scale
-from tacit.metrics.curves import chance_of_several
+from tacit.metrics.curves import HIDDEN_TIES, chance_of_several
 
 HIDDEN_IN_CELL = 0.05
 """Error of the AUC by the product of both functions' interpolation in a cell, over the cube of the
@@ -105,7 +105,8 @@ def crowded_cells(
     crowded = hidden_in_cells(counts, linear, taken_off) > most
     if linear:  # linear functions of both classes cancel at a tie
         return np.asarray(crowded)
-    crowded |= HIDDEN_BY_TIE * tied_shares(counts, cell_error) > most
+    by_ties = HIDDEN_BY_TIE * tied_shares(counts, cell_error)
+    crowded |= by_ties > np.maximum(most, HIDDEN_TIES)  # less is stated of any cells
     beside = crowded.any(axis=-1, keepdims=True) & (HIDDEN_BESIDE * products > most)
     return np.asarray(crowded | beside)
 
