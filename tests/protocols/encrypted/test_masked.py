@@ -164,7 +164,7 @@ def test_numbers_and_bytes_that_no_honest_side_sends_are_refused() -> None:
     with pytest.raises(MaskedValueError, match="masked values have"):
         party.decrypted(answer[:-1])
     with pytest.raises(MaskedValueError, match="2 boxes have 64 bytes, got 3"):
-        boxes_of(b"abc", 3)
+        boxes_of(b"abc", 3, 16)
 
 
 @pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])

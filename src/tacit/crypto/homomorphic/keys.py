@@ -42,7 +42,6 @@ class Kind(IntEnum):
 
     INTRODUCTION = 1
     KEYS = 2
-    BOX = 3
     COUNTS = 4
     ANSWER = 5
 
@@ -101,7 +100,6 @@ def _checksum(message: bytes) -> bytes:
 
 
 DOMAIN = b"tacit encrypted evaluation 1 "
-SECRET_BYTES = 32
 PACKED_BYTES = 32 + 32 + 16 + 64
 """Bytes of an introduction's parts."""
 FIRST = 0
@@ -125,18 +123,8 @@ class Introduction:
     nonce: bytes
     signature: bytes
 
-    @classmethod
-    def from_bytes(cls, message: bytes) -> Introduction:
-        """The introduction in a message.
-
-        Raises
-        ------
-        HomomorphicError : for bytes that hold none.
-        """
-        return cls.unpacked(b"".join(read(message, Kind.INTRODUCTION, NO_SESSION, 0)))
-
     def to_bytes(self) -> bytes:
-        """The introduction as a message."""
+        """The introduction as it is hashed into the session's name."""
         parts = [self.identity, self.agreement, self.nonce, self.signature]
         return write(Kind.INTRODUCTION, NO_SESSION, 0, parts)
 
@@ -198,28 +186,7 @@ class Member:
         return cls(key, Introduction(who.public, public, nonce, signature))
 
     def boxes(self, meeting: Meeting, secret: bytes) -> list[bytes]:
-        """The secret encrypted for every party, by index; the first party needs none."""
-        return [
-            box and write(Kind.BOX, meeting.session, index, [box])
-            for index, box in enumerate(self.sealed(meeting, secret))
-        ]
-
-    def decrypted(self, meeting: Meeting, box: bytes) -> bytes:
-        """The session's secret.
-
-        Raises
-        ------
-        HomomorphicError : for a box that the first party did not encrypt for this party and
-            session.
-        """
-        parts = read(box, Kind.BOX, meeting.session, meeting.index_of(self))
-        secret = self.unsealed(meeting, b"".join(parts))
-        if len(secret) != SECRET_BYTES:
-            raise HomomorphicError(f"a secret has {SECRET_BYTES} bytes, got {len(secret)}")
-        return secret
-
-    def sealed(self, meeting: Meeting, secret: bytes) -> list[bytes]:
-        """The secret encrypted for every party, by index, without a header; the first needs none.
+        """The secret encrypted for every party, by index; the first party needs none.
 
         A box has the bytes of the secret and 16 more.
         """
@@ -230,8 +197,8 @@ class Member:
             for index in range(len(meeting.introductions))
         ]
 
-    def unsealed(self, meeting: Meeting, box: bytes) -> bytes:
-        """The secret in a box of ``sealed``.
+    def decrypted(self, meeting: Meeting, box: bytes) -> bytes:
+        """The session's secret, of a box that the first party made.
 
         Raises
         ------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -278,16 +278,13 @@ def met(introductions: Sequence[keys.Introduction], query: Query, state: ClientS
     return replace(seat, meeting=keys.Meeting.of(introductions, query.protocol.terms, *agreed))
 
 
-def with_secret(
-    seat: Seat, boxes: Field, opened: Callable[[keys.Member, keys.Meeting, bytes], bytes]
-) -> Seat:
+def with_secret(seat: Seat, boxes: Field) -> Seat:
     """The seat of a batch that is about to send counts: every party has the session's secret.
 
     Parameters
     ----------
     seat : the session.
     boxes : one for each party; the first has the secret already.
-    opened : how a party opens its box.
 
     Raises
     ------
@@ -297,7 +294,7 @@ def with_secret(
     if seat.counted:
         raise HomomorphicError("the counts of this session were sent already")
     secrets = {
-        opened(member, seat.known_meeting, box)
+        member.decrypted(seat.known_meeting, box)
         for member, box, index in zip(seat.members, as_parts(boxes), seat.indices, strict=True)
         if index != keys.FIRST
     }

@@ -7,10 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from tacit.crypto import masking
 from tacit.crypto.homomorphic import keys
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.data.clients import Clients
+from tacit.data.ragged import Ragged
 from tacit.privacy.cost import UNPROTECTED
 from tacit.privacy.noise import NoiseSource
 from tacit.protocol import fields
@@ -22,8 +25,8 @@ from tacit.protocols.encrypted.masked_sides import MaskedAggregator, MaskedParty
 
 SECRET_BYTES = 16
 """The session's secret, of 128 bits."""
-BOX_BYTES = SECRET_BYTES + 16
-"""The secret encrypted for one party."""
+TAG_BYTES = 16
+"""By how much a secret that is encrypted for a party is longer."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +56,7 @@ def meet(clients: Clients, query: Query, noise: NoiseSource, state: ClientState)
     The session is a hash of the terms and of what all parties send here: where one party of it is
     honest, it is a new one, and so are all keys, also after an older state was restored.
     """
-    members = sessions.new_members(clients, query, state)
-    state.keep(sessions.NOTE, sessions.Seat(members))
-    return {"introduction": sessions.as_field([member.introduction.packed for member in members])}
+    return introduced(clients, query, state)
 
 
 @step()
@@ -70,16 +71,7 @@ def seal_secret(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     HomomorphicError : for introductions that are not signed by the parties agreed on, and for a
         second meeting of one session.
     """
-    introductions = [keys.Introduction.unpacked(each) for each in query.broadcast["introductions"]]
-    seat = sessions.met(introductions, query, state)
-    boxes = [b""] * clients.count
-    if keys.FIRST in seat.indices:
-        index = seat.indices.index(keys.FIRST)
-        first, meeting = seat.members[index], seat.known_meeting
-        secret = first.party_key(meeting, b"secret")[:SECRET_BYTES]
-        seat = replace(seat, secret=secret)
-        boxes[index] = b"".join(first.sealed(meeting, secret))
-    state.keep(sessions.NOTE, seat)
+    boxes, _ = shared_secret(clients, query, state, SECRET_BYTES)
     return {"boxes": sessions.as_field(boxes)}
 
 
@@ -135,6 +127,36 @@ def open_masked(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     )
 
 
+def introduced(clients: Clients, query: Query, state: ClientState) -> Reply:
+    """The introductions of a batch's parties, which begin a session."""
+    members = sessions.new_members(clients, query, state)
+    state.keep(sessions.NOTE, sessions.Seat(members))
+    return {"introduction": sessions.as_field([member.introduction.packed for member in members])}
+
+
+def shared_secret(
+    clients: Clients, query: Query, state: ClientState, size: int
+) -> tuple[list[bytes], sessions.Seat]:
+    """The boxes of the first party with a secret of so many bytes, of others none; and the seat.
+
+    Raises
+    ------
+    HomomorphicError : for introductions that are not signed by the parties agreed on, and for a
+        second meeting of one session.
+    """
+    introductions = [keys.Introduction.unpacked(each) for each in query.broadcast["introductions"]]
+    seat = sessions.met(introductions, query, state)
+    boxes = [b""] * clients.count
+    if keys.FIRST in seat.indices:
+        index = seat.indices.index(keys.FIRST)
+        first, meeting = seat.members[index], seat.known_meeting
+        secret = first.party_key(meeting, b"secret")[:size]
+        seat = replace(seat, secret=secret)
+        boxes[index] = b"".join(first.boxes(meeting, secret))
+    state.keep(sessions.NOTE, seat)
+    return boxes, seat
+
+
 def counting_seat(clients: Clients, query: Query, state: ClientState) -> sessions.Seat:
     """The seat of a batch that is about to send masked values, with the session's secret.
 
@@ -151,7 +173,7 @@ def counting_seat(clients: Clients, query: Query, state: ClientState) -> session
     seen = SeenSession(seat.known_meeting.session)
     if state.recall(seen.key) is not None:
         raise HomomorphicError("the counts of this session were sent already")
-    seat = sessions.with_secret(seat, query.per_client["box"], keys.Member.unsealed)
+    seat = sessions.with_secret(seat, query.per_client["box"])
     state.keep(sessions.NOTE, seat)
     state.keep(seen.key, seen)
     return seat
@@ -183,19 +205,36 @@ def pairing_of(seat: sessions.Seat, meeting: keys.Meeting) -> Any:
     return lambda party, other: shared(*sorted((party, other)))
 
 
-def boxes_of(message: bytes, parties: int) -> list[bytes]:
+def boxes_of(message: bytes, parties: int, secret_bytes: int) -> list[bytes]:
     """Every party's box, by index, of the first party's message; the first has none.
 
     Raises
     ------
     MaskedValueError : for another number of bytes.
     """
-    size = BOX_BYTES
+    size = secret_bytes + TAG_BYTES
     if len(message) != size * (parties - 1):
         raise masking.MaskedValueError(
             f"{parties - 1} boxes have {size * (parties - 1)} bytes, got {len(message)}"
         )
     return [b"", *(message[start : start + size] for start in range(0, len(message), size))]
+
+
+def met_parties(
+    protocol: Any, introduce: Step, share: Step, secret_bytes: int
+) -> Generator[Query, Reply, tuple[bytes, Ragged[np.uint8], Reply]]:
+    """Introductions and a secret; the session, every party's box, and all that parties sent.
+
+    Raises
+    ------
+    HomomorphicError : for introductions that are not signed.
+    """
+    introductions = sessions.as_parts((yield Query(introduce, protocol))["introduction"])
+    known = [keys.Introduction.unpacked(each) for each in introductions]
+    session = keys.Meeting.of(known, protocol.terms).session
+    sent = yield Query(share, protocol, broadcast={"introductions": introductions})
+    boxes = boxes_of(sessions.as_parts(sent["boxes"])[keys.FIRST], len(known), secret_bytes)
+    return session, sessions.as_field(boxes), sent
 
 
 def masked_uploads(
@@ -207,19 +246,15 @@ def masked_uploads(
     ------
     HomomorphicError : for introductions that are not signed.
     """
-    introductions = sessions.as_parts((yield Query(meet, protocol))["introduction"])
-    known = [keys.Introduction.unpacked(each) for each in introductions]
-    session = keys.Meeting.of(known, protocol.terms).session
-    sent = yield Query(seal_secret, protocol, broadcast={"introductions": introductions})
-    boxes = boxes_of(sessions.as_parts(sent["boxes"])[keys.FIRST], len(known))
-    counted = yield Query(send, protocol, per_client={"box": sessions.as_field(boxes)})
+    session, boxes, _ = yield from met_parties(protocol, meet, seal_secret, SECRET_BYTES)
+    counted = yield Query(send, protocol, per_client={"box": boxes})
     return sessions.as_parts(counted["counts"]), MaskedAggregator(protocol.masked_scheme, session)
 
 
 def session_bytes(clients: int, upload_bytes: int) -> float:
     """The mean bytes that a client sends up to its masked values, these ones included."""
     # the first party's boxes for all others
-    boxes = BOX_BYTES * (clients - 1) / clients
+    boxes = (SECRET_BYTES + TAG_BYTES) * (clients - 1) / clients
     parts = {"introduction": keys.PACKED_BYTES, "boxes": boxes, "counts": upload_bytes}
     return sum(fields.message_size(**{name: size}) for name, size in parts.items())
 

@@ -7,7 +7,6 @@ ciphertexts.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,19 +14,21 @@ from typing import Any, ClassVar, Literal
 
 import tacit.protocol as tp
 from tacit.crypto.homomorphic import keys
-from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.protocol import audits
 from tacit.protocol.declared import Revealed
 from tacit.protocol.scenario import round_seconds
 from tacit.protocol.settings import chosen
-from tacit.protocols.encrypted import hidden, sessions
+from tacit.protocols.encrypted import hidden, sessions, steps
 from tacit.protocols.encrypted.confirming import Exchange, confirm_answer, opened, tell_opened
 from tacit.protocols.encrypted.masked_scheme import Certain
 from tacit.protocols.encrypted.sessions import STATE_TYPES
 from tacit.protocols.published.fhe import ckks
 from tacit.protocols.published.fhe.bfv import ExactAggregator, ExactParty, ExactScheme
 from tacit.protocols.published.fhe.packing import MAX_PRODUCTS, Scale, cumulative_counts
+
+SECRET_BYTES = 32
+"""The session's secret, from which the secret key is derived."""
 
 
 @tp.step(once=True)
@@ -39,11 +40,7 @@ def introduce(
     It depends on no record. The aggregator learns the parties' public keys. A run has one session:
     another would decrypt another answer, and only the first one's debit says that all was released.
     """
-    members = sessions.new_members(clients, query, state)
-    state.keep(sessions.NOTE, sessions.Seat(members))
-    return {
-        "introduction": sessions.as_field([member.introduction.to_bytes() for member in members])
-    }
+    return steps.introduced(clients, query, state)
 
 
 @tp.step(once=True)
@@ -61,21 +58,12 @@ def share_keys(
     ------
     HomomorphicError : for a second meeting of one session: a key seals one message.
     """
-    settings = query.protocol
-    introductions = [
-        keys.Introduction.from_bytes(each) for each in query.broadcast["introductions"]
-    ]
-    seat = sessions.met(introductions, query, state)
-    meeting = seat.known_meeting
-    public, boxes = [b""] * clients.count, [b""] * clients.count
-    if keys.FIRST in seat.indices:
-        index = seat.indices.index(keys.FIRST)
-        seat = replace(seat, secret=os.urandom(keys.SECRET_BYTES))
-        made = _party(settings, seat).evaluation_keys()
-        public[index] = keys.write(keys.Kind.KEYS, meeting.session, keys.FIRST, made)
-        encrypted = seat.members[index].boxes(meeting, seat.secret or b"")
-        boxes[index] = keys.write(keys.Kind.BOX, meeting.session, keys.EVERYBODY, encrypted)
-    state.keep(sessions.NOTE, seat)
+    boxes, seat = steps.shared_secret(clients, query, state, SECRET_BYTES)
+    public = [b""] * clients.count
+    if seat.secret is not None:
+        made = _party(query.protocol, seat).evaluation_keys()
+        sent = keys.write(keys.Kind.KEYS, seat.known_meeting.session, keys.FIRST, made)
+        public[seat.indices.index(keys.FIRST)] = sent
     return {"keys": sessions.as_field(public), "boxes": sessions.as_field(boxes)}
 
 
@@ -100,9 +88,7 @@ def send_counts(
     """
     settings = query.protocol
     sessions.check_records(clients, settings.most_records)
-    seat = sessions.with_secret(
-        sessions.seat_of(state), query.per_client["box"], keys.Member.decrypted
-    )
+    seat = sessions.with_secret(sessions.seat_of(state), query.per_client["box"])
     state.keep(sessions.NOTE, seat)
     counts = cumulative_counts(clients, settings.threshold_scores)
     uploads = _party(settings, seat).uploads(counts, seat.indices)
@@ -163,16 +149,12 @@ def on_ciphertexts(protocol: Any) -> Exchange:
     ------
     HomomorphicError : for messages that are not those of this session.
     """
-    introductions = sessions.as_parts((yield tp.Query(introduce, protocol))["introduction"])
-    parsed = [keys.Introduction.from_bytes(each) for each in introductions]
-    session = keys.Meeting.of(parsed, protocol.terms).session
-    sent = yield tp.Query(share_keys, protocol, broadcast={"introductions": introductions})
-    public, sealed = (sessions.as_parts(sent[name])[keys.FIRST] for name in ("keys", "boxes"))
+    session, boxes, sent = yield from steps.met_parties(
+        protocol, introduce, share_keys, SECRET_BYTES
+    )
+    public = sessions.as_parts(sent["keys"])[keys.FIRST]
     evaluation = keys.read(public, keys.Kind.KEYS, session, keys.FIRST)
-    boxes = keys.read(sealed, keys.Kind.BOX, session, keys.EVERYBODY)
-    if len(boxes) != len(parsed):
-        raise HomomorphicError(f"there are {len(parsed)} boxes, got {len(boxes)}")
-    counted = yield tp.Query(send_counts, protocol, per_client={"box": sessions.as_field(boxes)})
+    counted = yield tp.Query(send_counts, protocol, per_client={"box": boxes})
     uploads = [
         keys.read(message, keys.Kind.COUNTS, session, index)
         for index, message in enumerate(sessions.as_parts(counted["counts"]))
