@@ -33,29 +33,16 @@ from numpy.typing import NDArray
 
 LIMB_BITS = 32
 """Words are added up in numbers of 32 bits, which leave room for 2^32 summands."""
-BELOW = {
-    64: 59,
-    72: 93,
-    80: 65,
-    88: 299,
-    96: 17,
-    104: 17,
-    112: 75,
-    120: 119,
-    128: 159,
-    136: 113,
-    144: 83,
-    152: 17,
-    160: 47,
-    168: 257,
-    176: 233,
-    184: 33,
-    192: 237,
-    200: 75,
-}
-"""By how much the largest prime of so many bits is below the power of 2."""
-SIZES = tuple(BELOW)
+SIZES = tuple(range(64, 201, 8))
 """Bits of a word."""
+BELOW = dict(
+    zip(
+        SIZES,
+        (59, 93, 65, 299, 17, 17, 75, 119, 159, 113, 83, 17, 47, 257, 233, 33, 237, 75),
+        strict=True,
+    )
+)
+"""By how much the largest prime of so many bits is below the power of 2."""
 
 Elements = NDArray[np.object_]
 """Elements of a field as Python's integers."""

@@ -95,12 +95,12 @@ def test_who_left_an_attempt_may_join_the_next_where_tau_gave_it_up() -> None:
 def test_no_secret_of_an_attempt_outlives_its_statement() -> None:
     federation = carried(rounds=4)
     client = federation.clients[0]
-    assert client.state["held"]
+    assert client.state["shares"]
     client.give_up()
     state = client.state
-    assert [state[name] for name in ("sealing", "masking", "seed")] == [b""] * 3
+    assert [state[name] for name in ("encryption", "masking", "seed")] == [b""] * 3
     assert not state["secrets"]
-    assert not state["held"]
+    assert not state["shares"]
     for step in ("reveal", "certify", "share"):
         with pytest.raises(ids.RoundError, match=f"cannot {step} now: it is done"):
             getattr(client, step)(federation.given[-1][0])

@@ -14,7 +14,7 @@ from tacit.protocols.encrypted.confirming import confirm_answer, digest, joined
 from tacit.protocols.encrypted.masked_scheme import Products
 from tacit.protocols.encrypted.masked_sides import MaskedAggregator
 from tacit.protocols.encrypted.protocol import EncryptedAUC
-from tacit.protocols.encrypted.sessions import NOTE, RefusedAnswer, as_parts, seat_of
+from tacit.protocols.encrypted.sessions import NOTE, REFUSED, SessionNote, as_parts, seat_of
 from tacit.protocols.encrypted.steps import open_masked, party_of, send_masked
 from tacit.protocols.published.fhe.protocol import FheAUC, open_answer
 from tests.protocols.encrypted.forging import RECORDS, THRESHOLDS, federation, true_numbers
@@ -79,7 +79,7 @@ def test_parties_that_were_sent_different_answers_open_none() -> None:
         with pytest.raises(HomomorphicError, match=DIFFERENT):
             session.opened(index, answer, sent)
         assert session.states[index].recall(NOTE) is None
-        assert session.states[index].recall(RefusedAnswer.under(session.protocol).key)
+        assert session.states[index].recall(SessionNote.of(REFUSED, session.protocol).key)
     with pytest.raises(PublicRefusalError):
         Session(session.states)
 

@@ -22,8 +22,7 @@ from tacit.crypto.identities import Identity
 from tacit.ledger.entries import DEBIT, RepeatedError
 from tacit.privacy.noise import NoNoise
 from tacit.protocol import registry, values
-from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE
-from tacit.protocols.encrypted.steps import SeenSession
+from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE, SENT, SessionNote
 from tacit.protocols.published.fhe.bfv import ExactParty
 from tacit.running.session import answers, party, plan_file, service
 from tacit.running.session.coordinator import Coordinator, RunError, concluded
@@ -366,7 +365,7 @@ def test_of_masked_runs_at_one_time_each_stays_known(tmp_path: Path) -> None:
     desk = disk.desk_of(tmp_path, 0)
     kept = (desk.party_file.state / "notebook").read_bytes()
     notes = values.decode_values(kept, desk._kinds, opaque=True)["notes"]
-    assert sum(isinstance(note, SeenSession) for note in notes.values()) == 3
+    assert sum(isinstance(note, SessionNote) and note.kind == SENT for note in notes.values()) == 3
 
 
 def cheated(home: Path, identity: Identity, message: bytes) -> bytes:

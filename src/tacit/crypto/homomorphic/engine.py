@@ -17,10 +17,6 @@ from typing import Any, Literal
 
 from tacit.extras import extra
 
-STANDARD_128 = {1024: 27, 2048: 54, 4096: 109, 8192: 218, 16384: 438, 32768: 881}
-"""The most bits of the coefficient modulus by degree, for 128 bits of security against classical
-attacks with ternary secrets (Homomorphic Encryption Standard, Albrecht et al. 2018, Table 1)."""
-
 SEAL_MAGIC = b"\x5e\xa1\x10"
 HEADER_BYTES = 16
 COMPRESSION = 5
@@ -45,7 +41,11 @@ def tenseal_api() -> Any:
 
 @dataclass(frozen=True)
 class Parameters:
-    """Parameters of a scheme, checked against the standard's table before use.
+    """Parameters of a scheme.
+
+    SEAL refuses those that its table does not allow for 128 bits of security against classical
+    attacks with ternary secrets: that of the Homomorphic Encryption Standard (Albrecht et al. 2018,
+    Table 1).
 
     Parameters
     ----------
@@ -53,17 +53,6 @@ class Parameters:
     degree : n; polynomials have n coefficients.
     bits : the sizes of the coefficient modulus's primes; the last is for key switching only.
     plain_modulus : t, of BFV.
-
-    Raises
-    ------
-    HomomorphicError : for a degree that the table lacks, or more bits than it allows.
-
-    Examples
-    --------
-    >>> Parameters("ckks", 4096, (60, 60))
-    Traceback (most recent call last):
-    tacit.crypto.homomorphic.engine.HomomorphicError: degree 4096 allows 109 bits of coefficient \
-modulus at 128 bits of security, got 120
     """
 
     scheme: Literal["bfv", "ckks"]
@@ -71,22 +60,10 @@ modulus at 128 bits of security, got 120
     bits: tuple[int, ...]
     plain_modulus: int = 0
 
-    def __post_init__(self) -> None:
-        most = STANDARD_128.get(self.degree)
-        if most is None:
-            raise HomomorphicError(
-                f"degree must be one of {tuple(STANDARD_128)}, got {self.degree}"
-            )
-        if sum(self.bits) > most:
-            raise HomomorphicError(
-                f"degree {self.degree} allows {most} bits of coefficient modulus at 128 bits of "
-                f"security, got {sum(self.bits)}"
-            )
-
 
 @lru_cache(maxsize=8)
 def context_of(parameters: Parameters) -> Any:
-    """SEAL's context, which checks the security of the parameters once more.
+    """SEAL's context, which checks the security of the parameters.
 
     Raises
     ------

@@ -19,6 +19,12 @@ from tacit.crypto.secure_sum.messages import Advert, Kind
 from tacit.crypto.secure_sum.terms import SumTerms, check_ended, ended_record
 
 STEPS = ("advertise", "share", "mask", "certify", "reveal")
+SETS = ("announced", "stayed", "left")
+STATE = (
+    *("taken", "has_given_up", "encryption", "masking", "seed", "advert", "transcript", "digest"),
+    *("arranged", "adverts", "secrets", "shares", *SETS),
+)
+"""All that a client must remember between steps; of it sets of clients."""
 
 
 class SumClient:
@@ -74,23 +80,10 @@ class SumClient:
     @property
     def state(self) -> dict[str, Any]:
         """All state of the client with its secrets: store it where only the client can read it."""
-        return {
-            "taken": self._taken,
-            "has_given_up": self._has_given_up,
-            "sealing": self._encryption,
-            "masking": self._masking,
-            "seed": self._seed,
-            "own": self._advert,
-            "transcript": self._transcript,
-            "arranged": self._arranged.tolist(),
-            "adverts": {index: advert.to_bytes() for index, advert in self._adverts.items()},
-            "secrets": dict(self._secrets),
-            "held": dict(self._shares),
-            "announced": sorted(self._announced),
-            "digest": self._digest,
-            "stayed": sorted(self._stayed),
-            "left": sorted(self._left),
-        }
+        kept = {name: getattr(self, f"_{name}") for name in STATE}
+        kept["arranged"] = self._arranged.tolist()
+        kept["adverts"] = {index: advert.to_bytes() for index, advert in self._adverts.items()}
+        return kept | {name: sorted(kept[name]) for name in SETS}
 
     @classmethod
     def resumed(cls, identity: Identity, terms: SumTerms, state: Mapping[str, Any]) -> SumClient:
@@ -102,15 +95,11 @@ class SumClient:
         client = cls.__new__(cls)
         client.index = terms.roster.index_of(identity)
         client._identity, client._terms = identity, terms
-        client._taken, client._has_given_up = state["taken"], state["has_given_up"]
-        client._encryption, client._masking = state["sealing"], state["masking"]
-        client._seed, client._advert = state["seed"], state["own"]
-        client._transcript, client._digest = state["transcript"], state["digest"]
+        for name in STATE:
+            kept = state[name]
+            setattr(client, f"_{name}", frozenset(kept) if name in SETS else kept)
         client._arranged = np.array(state["arranged"], dtype=np.int64)
         client._adverts = {k: Advert.from_bytes(advert) for k, advert in state["adverts"].items()}
-        client._secrets, client._shares = dict(state["secrets"]), dict(state["held"])
-        client._announced = frozenset(state["announced"])
-        client._stayed, client._left = frozenset(state["stayed"]), frozenset(state["left"])
         return client
 
     def advertise(self) -> bytes:

@@ -8,14 +8,7 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from tacit.arrays import Integers
-from tacit.crypto.identities import (
-    ForgedError,
-    MalformedError,
-    ReplayError,
-    RoundError,
-    TooFewError,
-    UnknownClientError,
-)
+from tacit.crypto import identities
 from tacit.crypto.secure_sum import consistency, messages
 from tacit.crypto.secure_sum.graph import Indices, arrange, neighbours
 from tacit.crypto.secure_sum.masking import Words, pair_mask, self_mask, word_type
@@ -87,15 +80,15 @@ class SumServer:
         SumError : for a message of another session or round, cut short, or not as agreed.
         """
         if not 0 <= sender < self._terms.clients:
-            raise UnknownClientError(
+            raise identities.UnknownClientError(
                 f"a client's index must be below {self._terms.clients}, got {sender}"
             )
         kind = self._open_round()
         if kind != Kind.ADVERT and sender not in self._members:
-            raise UnknownClientError(f"client {sender} has left this sum")
+            raise identities.UnknownClientError(f"client {sender} has left this sum")
         body = messages.read(message, kind, self._terms.session, sender)
         if sender in self._came:
-            raise ReplayError(f"client {sender} sends {kind.name.lower()} a second time")
+            raise identities.ReplayError(f"client {sender} sends {kind.name.lower()} a second time")
         take = {
             Kind.ADVERT: self._take_advert,
             Kind.SHARES: self._take_shares,
@@ -118,7 +111,7 @@ class SumServer:
         """
         kind = self._open_round()
         if kind == Kind.REVEALED:
-            raise RoundError("the last round is ended by conclude")
+            raise identities.RoundError("the last round is ended by conclude")
         self._check_enough(kind)
         self._members = sorted(self._came)
         self._came = set()
@@ -146,7 +139,7 @@ class SumServer:
         RoundError : when the last round is not open.
         """
         if self._open_round() != Kind.REVEALED:
-            raise RoundError(f"the sum waits for {self._open_round().name.lower()}")
+            raise identities.RoundError(f"the sum waits for {self._open_round().name.lower()}")
         seeds, keys = self._secrets(self._stayed), self._secrets(self._left())
         words = self._words - self._self_masks(seeds) - self._pair_masks(keys)
         self._round += 1
@@ -154,7 +147,7 @@ class SumServer:
 
     def _open_round(self) -> Kind:
         if self._round == len(ROUNDS):
-            raise RoundError("this sum is concluded")
+            raise identities.RoundError("this sum is concluded")
         return ROUNDS[self._round]
 
     def _check_enough(self, kind: Kind) -> None:
@@ -163,7 +156,7 @@ class SumServer:
             consistency.check_certificate(self._terms.rule, set(self._stayed), self._came)
         elif len(self._came) < (min_clients := self._terms.neighbourhood.min_clients):
             name = kind.name.lower()
-            raise TooFewError(
+            raise identities.TooFewError(
                 f"{name} of at least {min_clients} clients must come, got {len(self._came)}"
             )
         if kind == Kind.MASKED:
@@ -176,7 +169,7 @@ class SumServer:
         for owner in self._sharers:
             receivers = len(self._came.intersection(self._around[owner])) + (owner in self._came)
             if receivers < threshold:
-                raise TooFewError(
+                raise identities.TooFewError(
                     f"{threshold} clients that hold shares of client {owner} must be there, "
                     f"got {receivers}"
                 )
@@ -197,7 +190,9 @@ class SumServer:
     def _take_shares(self, sender: int, body: bytes) -> None:
         records = messages.unpack_records(body, messages.BOX_BYTES, self._terms.clients)
         if list(records) != self._around[sender]:
-            raise MalformedError(f"client {sender} must send shares for exactly its neighbours")
+            raise identities.MalformedError(
+                f"client {sender} must send shares for exactly its neighbours"
+            )
         self._encrypted[sender] = records
 
     def _give_deliveries(self) -> dict[int, bytes]:
@@ -223,7 +218,9 @@ class SumServer:
         packing = self._terms.packing
         size = packing.size + messages.SIGNATURE_BYTES
         if len(body) != size:
-            raise MalformedError(f"a masked vector must have {size} bytes, got {len(body)}")
+            raise identities.MalformedError(
+                f"a masked vector must have {size} bytes, got {len(body)}"
+            )
         words = packing.unpack(body[: packing.size])
         self._take_signature(sender, body[packing.size :], "announcement")
         self._words += words
@@ -255,7 +252,9 @@ class SumServer:
         owners = (*self._near(sender, self._sharers), sender)
         expected = {owner: int(owner not in stayed) for owner in owners}
         if {owner: record[0] for owner, record in records.items()} != expected:
-            raise MalformedError(f"client {sender} must reveal exactly the shares it was asked for")
+            raise identities.MalformedError(
+                f"client {sender} must reveal exactly the shares it was asked for"
+            )
         for owner, record in records.items():
             self._shares.setdefault(owner, []).append((sender + 1, record[1:]))
 
@@ -275,7 +274,7 @@ class SumServer:
         threshold = self._terms.neighbourhood.threshold
         for owner in owners:
             if (came := len(self._shares.get(owner, []))) < threshold:
-                raise TooFewError(
+                raise identities.TooFewError(
                     f"{threshold} clients must reveal a share of client {owner}, got {came}"
                 )
         shares = [self._shares[owner][:threshold] for owner in owners]
@@ -317,7 +316,7 @@ class SumServer:
 
 def _check_revealed(owner: int, what: str, revealed: bytes, advertised: bytes) -> None:
     if revealed != advertised:
-        raise ForgedError(
+        raise identities.ForgedError(
             f"the shares of client {owner} do not give the {what} it advertised: "
             "one of those who revealed them sent a wrong one"
         )

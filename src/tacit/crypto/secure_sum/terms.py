@@ -60,14 +60,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 
-from tacit.crypto.identities import (
-    Identity,
-    MalformedError,
-    ReplayError,
-    Roster,
-    TooFewError,
-    UnknownClientError,
-)
+from tacit.crypto import identities
+from tacit.crypto.identities import Identity, Roster
 from tacit.crypto.secure_sum import messages
 from tacit.crypto.secure_sum.consistency import NO_DIGEST, ListRule, check_restart, ended_statement
 from tacit.crypto.secure_sum.graph import Neighbourhood, check_min_clients, window_excess
@@ -272,7 +266,9 @@ def _stated(terms: SumTerms, index: int, record: bytes) -> bytes:
     """The digest in a verified statement."""
     digest = record[1 : 1 + DIGEST_BYTES] if record[0] else NO_DIGEST
     if record[: 1 + DIGEST_BYTES] != _packed(digest):
-        raise MalformedError(f"the statement of client {index} holds no digest, but bytes of one")
+        raise identities.MalformedError(
+            f"the statement of client {index} holds no digest, but bytes of one"
+        )
     statement = ended_statement(terms.digest, terms.attempt, digest)
     signature = record[1 + DIGEST_BYTES :]
     terms.roster.verify(index, statement, signature, "statement")
@@ -307,14 +303,16 @@ class SumRestart:
         SumError : for any other message.
         """
         if not 0 <= sender < self._last.clients:
-            raise UnknownClientError(
+            raise identities.UnknownClientError(
                 f"a client's index must be below {self._last.clients}, got {sender}"
             )
         record = messages.read(message, Kind.ENDED, self._last.session, sender)
         if len(record) != ENDED_BYTES:
-            raise MalformedError(f"a statement has {ENDED_BYTES} bytes, got {len(record)}")
+            raise identities.MalformedError(
+                f"a statement has {ENDED_BYTES} bytes, got {len(record)}"
+            )
         if sender in self._came:
-            raise ReplayError(f"client {sender} sends ended a second time")
+            raise identities.ReplayError(f"client {sender} sends ended a second time")
         _stated(self._last, sender, record)
         self._came[sender] = record
 
@@ -326,7 +324,7 @@ class SumRestart:
         TooFewError : when fewer than tau came.
         """
         if len(self._came) < (needed := self._last.rule.certificate):
-            raise TooFewError(
+            raise identities.TooFewError(
                 f"{needed} clients must give up before another attempt, got {len(self._came)}"
             )
         body = messages.pack_records(self._came)

@@ -16,7 +16,7 @@ Lindell 2008, who add tags modulo 2). It guesses it with probability ``2^-128``.
 Such refusals under the same settings are of one session at most, whatever runs at one time. Suppose
 party q refused the answer of S, and q' that of S'. Every party confirmed both, by the tags. Take
 any party that keeps its notes, and call S the session that it confirmed first. Before it confirmed
-S' it had accepted the answer of S (``ConfirmedAnswer``, on its disk before a tag leaves). But all
+S' it had accepted the answer of S (``SessionNote``, on its disk before a tag leaves). But all
 parties of S open the same bytes with the same secret, and what they do with them depends on nothing
 else: q cannot have refused them, nor, the other way round, q' those of S'.
 
@@ -90,8 +90,7 @@ def confirm_answer(clients: Clients, query: Query, noise: NoiseSource, state: Cl
     sessions.check_none_pending(query, state)
     seat = replace(seat, confirmed=confirmed)
     state.keep(sessions.NOTE, seat)
-    note = sessions.ConfirmedAnswer.of(query.protocol, seat)
-    state.keep(note.key, note)
+    sessions.SessionNote.of(sessions.CONFIRMED, query.protocol, seat).write(state)
     tags = tags_of(seat.known_secret, seat.known_meeting.session, seat.indices, confirmed)
     return {"tag": sessions.as_field(tags)}
 
@@ -171,7 +170,7 @@ def opened_once(
 
     The session is deleted before the answer is read: there is one attempt. Where the aggregator may
     be malicious, an answer is opened that all parties have confirmed, and a refused one is the last
-    under these settings (``RefusedAnswer``).
+    under these settings (``SessionNote``).
 
     Parameters
     ----------

@@ -148,7 +148,7 @@ class EncryptedAUC(hidden.HiddenAUC, tp.Protocol):
     name = "encrypted-auc"
     planning_module = __name__
     title_settings = ("adversary",)
-    state_types = (*sessions.STATE_TYPES, steps.SeenSession, Revealed)
+    state_types = (*sessions.STATE_TYPES, Revealed)
     threats = staticmethod(threats_of)
     law_settings: ClassVar[audits.Configurations] = {"encrypted": hidden.SMALL}
     """The plain variant; the checked one has tests of its own."""

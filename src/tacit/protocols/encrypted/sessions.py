@@ -104,69 +104,53 @@ class Seat:
         return [self.known_meeting.index_of(member) for member in self.members]
 
 
-@dataclass(frozen=True)
-class RefusedAnswer(Lasting):
-    """A checked answer that this party refused: under these settings it begins no other session.
-
-    A refusal is a bit that a lying aggregator chooses, for example whether the product of the class
-    totals is above a number. Begun again and again, some twenty runs would give the whole product.
-
-    Parameters
-    ----------
-    terms : SHA-256 of the settings.
-    """
-
-    terms: bytes
-
-    @classmethod
-    def under(cls, settings: Any) -> RefusedAnswer:
-        """A refusal under these settings."""
-        return cls(sha256(settings.terms).digest())
-
-    @property
-    def key(self) -> tuple[str, str, bytes]:
-        """Where its note is."""
-        return ("encrypted-auc", "refused", self.terms)
+SENT, CONFIRMED, ACCEPTED, REFUSED = "sent", "confirmed", "accepted", "refused"
+"""What a party notes of sessions: that it sent masked values, confirmed an answer, accepted or
+refused it."""
 
 
 @dataclass(frozen=True)
-class ConfirmedAnswer(Lasting):
-    """An answer that this party confirmed: until it accepts it, it confirms no other.
+class SessionNote(Lasting):
+    """A note of a session that outlives it: a party never does the same twice.
 
-    That it accepted it is a note of its own: one that was changed or deleted could come back from
-    the state of another run, which has the party's notes as they were when it was stored.
+    A party sends masked values once a session. Until it accepts an answer that it confirmed, it
+    confirms no other under the same settings. After a checked answer that it refused it begins no
+    other session under them: a refusal is a bit that a lying aggregator chooses, for example
+    whether the product of the class totals is above a number; begun again and again, some twenty
+    runs would give the whole product.
+
+    Each has a key of its own, so that of runs at the same time none overwrites another's. A note
+    that was changed or deleted could come back from the state of another run, which has the party's
+    notes as they were when it was stored.
 
     Parameters
     ----------
+    kind : ``SENT``, ``CONFIRMED``, ``ACCEPTED`` or ``REFUSED``.
     terms : SHA-256 of the settings.
-    session : the session's name.
-    accepted : whether the party has opened the answer and accepted it.
+    session : the session's name; empty for a refusal, which is of all sessions.
     """
 
+    kind: str
     terms: bytes
-    session: bytes
-    accepted: bool = False
+    session: bytes = b""
 
     @classmethod
-    def of(cls, settings: Any, seat: Seat) -> ConfirmedAnswer:
-        """The answer of this session, under these settings."""
-        return cls(sha256(settings.terms).digest(), seat.known_meeting.session)
+    def of(cls, kind: str, settings: Any, seat: Seat | None = None) -> SessionNote:
+        """A note of a session, or of all, under these settings."""
+        session = b"" if seat is None else seat.known_meeting.session
+        return cls(kind, sha256(settings.terms).digest(), session)
 
     @property
     def key(self) -> tuple[str, str, bytes, bytes]:
-        """Where its note is."""
-        kind = "accepted" if self.accepted else "confirmed"
-        return ("encrypted-auc", kind, self.terms, self.session)
+        """Where the note is."""
+        return ("encrypted-auc", self.kind, self.terms, self.session)
+
+    def write(self, state: ClientState) -> None:
+        """Keep the note."""
+        state.keep(self.key, self)
 
 
-STATE_TYPES = (
-    Seat,
-    keys.Member,
-    keys.Meeting,
-    keys.Introduction,
-    ConfirmedAnswer,
-    RefusedAnswer,
-)
+STATE_TYPES = (Seat, keys.Member, keys.Meeting, keys.Introduction, SessionNote)
 """What parties of every session note."""
 
 
@@ -174,7 +158,7 @@ STATE_TYPES = (
 def single_refusal(query: Query, state: ClientState, seat: Seat) -> Iterator[None]:
     """Open an answer in this block; where the aggregator may lie, a refusal in it is the last.
 
-    Where it is accepted, the party may confirm another session's answer (``ConfirmedAnswer``).
+    Where it is accepted, the party may confirm another session's answer (``SessionNote``).
     Sessions may have begun before the refusal, at the same time: their answers are not opened, or
     each of them would be another attempt. What a party reads besides is a note of the error.
 
@@ -189,12 +173,10 @@ def single_refusal(query: Query, state: ClientState, seat: Seat) -> Iterator[Non
     try:
         yield
     except Exception as error:  # whatever stops it, the aggregator learns that it stopped
-        refused = RefusedAnswer.under(query.protocol)
-        state.keep(refused.key, refused)
+        SessionNote.of(REFUSED, query.protocol).write(state)
         error.add_note(AFTER_REFUSAL)
         raise
-    accepted = replace(ConfirmedAnswer.of(query.protocol, seat), accepted=True)
-    state.keep(accepted.key, accepted)
+    SessionNote.of(ACCEPTED, query.protocol, seat).write(state)
 
 
 def check_no_refusal(query: Query, state: ClientState) -> None:
@@ -204,7 +186,7 @@ def check_no_refusal(query: Query, state: ClientState) -> None:
     ------
     PublicRefusalError : with what the parties can do.
     """
-    if state.recall(RefusedAnswer.under(query.protocol).key) is not None:
+    if state.recall(SessionNote.of(REFUSED, query.protocol).key) is not None:
         raise PublicRefusalError(REFUSED_BEFORE)
 
 
@@ -216,11 +198,11 @@ def check_none_pending(query: Query, state: ClientState) -> None:
     PublicRefusalError : with what the parties can do; also where one was refused.
     """
     check_no_refusal(query, state)
-    terms = sha256(query.protocol.terms).digest()
-    kept = [note for note in state.notes.values() if isinstance(note, ConfirmedAnswer)]
-    answers = [note for note in kept if note.terms == terms]
-    accepted = {note.session for note in answers if note.accepted}
-    if any(note.session not in accepted for note in answers):
+    kept = [note for note in state.notes.values() if isinstance(note, SessionNote)]
+    confirmed = [note for note in kept if note.kind == CONFIRMED]
+    under_these = SessionNote.of(CONFIRMED, query.protocol).terms
+    open_still = [note for note in confirmed if replace(note, kind=ACCEPTED) not in kept]
+    if any(note.terms == under_these for note in open_still):
         raise PublicRefusalError(NOT_OPENED)
 
 

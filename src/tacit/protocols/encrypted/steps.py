@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -17,7 +17,7 @@ from tacit.data.ragged import Ragged
 from tacit.privacy.cost import UNPROTECTED
 from tacit.privacy.noise import NoiseSource
 from tacit.protocol import fields
-from tacit.protocol.conversation import ClientState, Lasting, Query, Reply, Step, step
+from tacit.protocol.conversation import ClientState, Query, Reply, Step, step
 from tacit.protocols.encrypted import sessions
 from tacit.protocols.encrypted.confirming import confirm_answer, tell_opened
 from tacit.protocols.encrypted.masked_scheme import class_cells
@@ -27,25 +27,6 @@ SECRET_BYTES = 16
 """The session's secret, of 128 bits."""
 TAG_BYTES = 16
 """By how much a secret that is encrypted for a party is longer."""
-
-
-@dataclass(frozen=True)
-class SeenSession(Lasting):
-    """A session in which this party has sent masked values: it sends none in it again.
-
-    Each has a note of its own, so that of runs at the same time none overwrites another's.
-
-    Parameters
-    ----------
-    name : its name, 16 bytes.
-    """
-
-    name: bytes
-
-    @property
-    def key(self) -> tuple[str, str, bytes]:
-        """Where its note is."""
-        return ("encrypted-auc", "sent", self.name)
 
 
 @step(once=True)
@@ -111,7 +92,7 @@ def open_masked(clients: Clients, query: Query, noise: NoiseSource, state: Clien
 
     The session is deleted before the answer is read: there is one attempt. Where the aggregator may
     be malicious, an answer is opened that all parties have confirmed (``confirming``), and a
-    refused one is the last under these settings (``RefusedAnswer``).
+    refused one is the last under these settings (``sessions.SessionNote``).
 
     Raises
     ------
@@ -170,12 +151,12 @@ def counting_seat(clients: Clients, query: Query, state: ClientState) -> session
     """
     sessions.check_records(clients, query.protocol.most_records)
     seat = sessions.seat_of(state)
-    seen = SeenSession(seat.known_meeting.session)
-    if state.recall(seen.key) is not None:
+    sent = sessions.SessionNote.of(sessions.SENT, query.protocol, seat)
+    if state.recall(sent.key) is not None:
         raise HomomorphicError("the counts of this session were sent already")
     seat = sessions.with_secret(seat, query.per_client["box"])
     state.keep(sessions.NOTE, seat)
-    state.keep(seen.key, seen)
+    sent.write(state)
     return seat
 
 

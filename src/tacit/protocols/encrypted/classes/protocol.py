@@ -321,7 +321,7 @@ class EncryptedClassAUC(hidden.HiddenAUC, tp.Protocol):
     categories_setting = "classes"
     scores_by_class = True
     planning_module = __name__
-    state_types = (*sessions.STATE_TYPES, steps.SeenSession, ClassesRevealed)
+    state_types = (*sessions.STATE_TYPES, ClassesRevealed)
     steps = (steps.meet, steps.seal_secret, send_masked_classes, open_masked_classes)
     threats = staticmethod(by_class_threats_of)
     draws = 48

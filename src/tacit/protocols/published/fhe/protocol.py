@@ -114,7 +114,7 @@ def open_answer(
     The client deletes the session before it reads the answer: there is one attempt. A run between
     real parties ends with the first refused answer, and does not give the reason
     (``Step.refuses_once``); where the aggregator may be malicious the party begins no other one
-    under these settings (``RefusedAnswer``), and all open one answer (``confirming``). So a lying
+    under these settings (``SessionNote``), and all open one answer (``confirming``). So a lying
     aggregator learns one bit of a session, the same of all parties in what depends on the totals,
     and of all sessions at most one is refused.
 
