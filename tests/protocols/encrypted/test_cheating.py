@@ -19,8 +19,8 @@ import pytest
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.homomorphic.schemes import PLAIN_MODULI
 from tacit.protocols.published.fhe import bfv
-from tacit.protocols.published.fhe.bfv import NOTHING, RUNS, CheatingError, Checks, ExactAggregator
-from tacit.protocols.published.fhe.packing import Counts, cumulative_counts
+from tacit.protocols.published.fhe.bfv import NOTHING, RUNS, Checks, ExactAggregator
+from tacit.protocols.published.fhe.packing import CheatingError, Counts, cumulative_counts
 from tests.protocols.encrypted import forging
 from tests.protocols.encrypted.forging import FORGED, PARTIES, SCHEME, THRESHOLDS, outcome
 from tests.protocols.encrypted.strategies import STRATEGIES, KeptParty, Room, answers, plus

@@ -330,22 +330,47 @@ def certain(numbers: Products, scheme: MaskedScheme) -> Certain:
     DataError : where a class is absent, or too few records for the bound.
     """
     numerator, denominator, tied = numbers
-    widest = scheme.widest
-    if not scheme.is_honest(numbers):
-        raise MaskedValueError(
+    check_numbers(denominator, scheme.is_honest(numbers), scheme.widest, scheme.most_records)
+    slack = SLACK if scheme.perturbed else 0.0
+    value, reach = numerator / (2 * denominator), tied / (2 * denominator)
+    return Certain(value, nextafter(nextafter(reach, inf) + slack, inf))
+
+
+def check_numbers(
+    denominator: int,
+    is_honest: bool,
+    widest: int,
+    most_records: int,
+    error: type[ValueError] = MaskedValueError,
+) -> None:
+    """Refuse an answer whose numbers say nothing of an AUC.
+
+    Parameters
+    ----------
+    denominator : the number that a perturbation of up to ``widest`` may have moved.
+    is_honest : whether an honest aggregator may have answered these numbers.
+    widest : the largest perturbation.
+    most_records : the agreed bound.
+    error : what is raised for numbers of no honest aggregator.
+
+    Raises
+    ------
+    ValueError : ``error``, for numbers that no honest answer has.
+    DataError : where a class is absent, or too few records for the bound.
+    """
+    if not is_honest:
+        raise error(
             "the answer holds numbers that no honest computation gives: the aggregator did not "
-            f"compute as agreed, or there are more than {scheme.most_records} records"
+            f"compute as agreed, or there are more than {most_records} records"
         )
     if denominator <= widest:
         raise DataError("the AUC is undefined without both classes, or without enough records")
     if widest > PRECISION * denominator:
         raise DataError(
-            f"the perturbation, made for most_records={scheme.most_records}, exceeds "
-            f"{PRECISION:.0e} of the answer: agree on a bound nearer to the number of records"
+            f"the perturbation, made for most_records={most_records}, exceeds "
+            f"{PRECISION:.0e} of the answer: agree on a bound nearer to the number of records "
+            "(or the aggregator chose too small a multiplier)"
         )
-    slack = SLACK if scheme.perturbed else 0.0
-    value, reach = numerator / (2 * denominator), tied / (2 * denominator)
-    return Certain(value, nextafter(nextafter(reach, inf) + slack, inf))
 
 
 class Words(NamedTuple):

@@ -51,19 +51,8 @@ from tacit.arrays import Integers
 from tacit.crypto import masking
 from tacit.crypto.masking import Elements, Field, MaskedValueError, total_mask
 from tacit.crypto.secure_sum.masking import derive
-from tacit.protocols.encrypted.masked_scheme import (
-    FORMS,
-    SEED_BYTES,
-    TAG_BYTES,
-    WIDTHS,
-    Certain,
-    MaskedScheme,
-    Products,
-    Words,
-    certain,
-    forms,
-    untagged,
-)
+from tacit.protocols.encrypted import masked_scheme
+from tacit.protocols.encrypted.masked_scheme import FORMS, MaskedScheme, Products, Words, forms
 
 TOTALS = b"tacit masked evaluation 1 totals"
 VERIFIER = b"tacit masked evaluation 1 verifier"
@@ -101,7 +90,7 @@ class MaskedParty:
         cells = positives.astype(object).T, negatives.astype(object).T
         return [self._upload(*each) for each in zip(*cells, parties, strict=True)]
 
-    def decrypted(self, answer: bytes) -> Certain:
+    def decrypted(self, answer: bytes) -> masked_scheme.Certain:
         """The AUC, and how far the exact one may be from it.
 
         Raises
@@ -109,7 +98,7 @@ class MaskedParty:
         MaskedValueError : for bytes that no honest aggregator answers.
         DataError : where a class is absent, or there are too few records for the agreed bound.
         """
-        return certain(self.opened(answer), self.scheme)
+        return masked_scheme.certain(self.opened(answer), self.scheme)
 
     def opened(self, answer: bytes) -> Products:
         """The numbers ``c X + u``, ``c Y + v`` and ``c Z + w``.
@@ -118,7 +107,7 @@ class MaskedParty:
         ------
         MaskedValueError : as for ``decrypted``.
         """
-        received = untagged(answer, self.session)
+        received = masked_scheme.untagged(answer, self.session)
         words = self._field.from_bytes(received, self.scheme.answer_words)
         shift, values, proof = words[0], words[1 : 1 + FORMS], words[1 + FORMS :]
         if self.scheme.checked:
@@ -138,12 +127,12 @@ class MaskedParty:
             words = words + self._masks.joined
         sent, seed = [field.elements(words)], b""
         if scheme.checked:
-            seed = derive(alone, self.session, LATER, SEED_BYTES)
+            seed = derive(alone, self.session, LATER, masked_scheme.SEED_BYTES)
             later = later_masks([seed], field)
             codes = authentication(sent[0], later, self._verifier) + pairs[scheme.words :]
             sent.append(codes + self._verifier.joined if party == 0 else codes)
         message = field.to_bytes(field.elements(np.concatenate(sent)))
-        return self.session[:TAG_BYTES] + message + seed
+        return self.session[: masked_scheme.TAG_BYTES] + message + seed
 
     def _words(self, positives: Elements, negatives: Elements, drawn: Elements) -> Words:
         """One party's words, without masks; it subtracts its perturbations from the R_i."""
@@ -160,7 +149,7 @@ class MaskedParty:
         Of uniform elements the rest by the part's width is taken, whose bias is below 2^-20.
         """
         part = self.scheme.widest // self.parties if self.scheme.checked else 0
-        return drawn % (part * np.array(WIDTHS, dtype=object) + 1)
+        return drawn % (part * np.array(masked_scheme.WIDTHS, dtype=object) + 1)
 
     @property
     def _field(self) -> masking.Field:
@@ -208,13 +197,13 @@ class MaskedAggregator:
         ------
         MaskedValueError : for bytes that are no masked values of this session.
         """
-        messages = [untagged(upload, self.session) for upload in uploads]
+        messages = [masked_scheme.untagged(upload, self.session) for upload in uploads]
         count, field = self.scheme.thresholds, self.scheme.field
         later = field.elements(())
         if self.scheme.checked:
-            seeds = [message[-SEED_BYTES:] for message in messages]
+            seeds = [message[-masked_scheme.SEED_BYTES :] for message in messages]
             later = later_masks(seeds, field)
-            messages = [message[:-SEED_BYTES] for message in messages]
+            messages = [message[: -masked_scheme.SEED_BYTES] for message in messages]
         summed = field.summed(messages, self.scheme.sent_words)
         words = Words.of(summed[: self.scheme.words], count)
         multiplier = masking.log_uniform(self.scheme.least_bits, self.scheme.octaves)
@@ -226,7 +215,7 @@ class MaskedAggregator:
             masks = np.concatenate([first, later])
             proof = coefficients(words, Words.of(codes, count), multiplier, masks, field)
             answer = np.concatenate([answer, proof])
-        return self.session[:TAG_BYTES] + field.to_bytes(answer)
+        return self.session[: masked_scheme.TAG_BYTES] + field.to_bytes(answer)
 
 
 REFUSED = (
@@ -275,8 +264,10 @@ def later_masks(seeds: Sequence[bytes], field: Field) -> Elements:
     MaskedValueError : for another number of bytes.
     """
     for seed in seeds:
-        if len(seed) != SEED_BYTES:
-            raise MaskedValueError(f"a seed of masks has {SEED_BYTES} bytes, got {len(seed)}")
+        if len(seed) != masked_scheme.SEED_BYTES:
+            raise MaskedValueError(
+                f"a seed of masks has {masked_scheme.SEED_BYTES} bytes, got {len(seed)}"
+            )
     each = [total_mask(seed.ljust(32, b"\0"), 2 * FORMS, field) for seed in seeds]
     return np.asarray(np.sum(each, axis=0), dtype=object)
 

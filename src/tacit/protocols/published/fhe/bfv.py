@@ -53,16 +53,19 @@ from tacit.crypto.homomorphic import schemes
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.homomorphic.keys import key_seed, run_seed
 from tacit.protocols.encrypted.masked_scheme import Certain, Products
-from tacit.protocols.published.fhe.packing import TAG, Counts, Layout, Scale, uniform_below
+from tacit.protocols.published.fhe.packing import (
+    TAG,
+    CheatingError,
+    Counts,
+    Layout,
+    Scale,
+    uniform_below,
+)
 
 RUNS = 2
 MULTIPLIERS = 8
 Elements = NDArray[np.object_]
 """Field elements as Python's integers, whose products do not overflow."""
-
-
-class CheatingError(HomomorphicError):
-    """The answer fails the parties' checks; there is no AUC."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,10 +326,7 @@ class ExactParty:
             raise HomomorphicError(f"there are {self.scheme.runs} answers, got {len(answers)}")
         run_numbers = [self._numbers(run, answer) for run, answer in enumerate(answers)]
         numbers = agreed(run_numbers) if self.scheme.checked else joined(run_numbers)
-        try:
-            return self.scheme.scale.area(numbers, self.scheme.perturbed)
-        except OverflowError as error:
-            raise CheatingError(str(error)) from None
+        return self.scheme.scale.area(numbers, self.scheme.perturbed)
 
     def checks(self, run: int) -> Checks:
         """The secrets of a checked run."""

@@ -18,9 +18,9 @@ import numpy as np
 
 from tacit.arrays import Floats, Integers
 from tacit.crypto.homomorphic import schemes
+from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.data.clients import Clients
-from tacit.data.errors import DataError
-from tacit.protocols.encrypted.masked_scheme import Certain, Products, class_cells
+from tacit.protocols.encrypted.masked_scheme import Certain, Products, check_numbers, class_cells
 
 MAX_NUMBER = 2**57
 """Upper bound of each number of an answer, for each plain modulus; well below that modulus."""
@@ -32,12 +32,14 @@ MULTIPLIER_RANGE = 4
 """Ratio of the largest multiplier to the least."""
 PERTURBATION = 2.0**-32
 """Width of the perturbations, as a fraction of the largest possible number."""
-PRECISION = 2.0**-20
-"""Largest accepted perturbation, as a fraction of the denominator."""
 TAG = 3
 """Index of the tag's position in ``Layout.positions``."""
 MAX_PRODUCTS = 909
 """Largest number of products: with more, other products reach ``Layout.positions``."""
+
+
+class CheatingError(HomomorphicError):
+    """The answer fails the parties' checks; there is no AUC."""
 
 
 @dataclass(frozen=True)
@@ -183,22 +185,11 @@ class Scale:
         ------
         DataError : where a class is absent, or the perturbation is above ``PRECISION``: 2 P N is
             below ``most_records^2 / 1024``, or the multiplier is smaller than agreed.
-        OverflowError : for numbers that an honest answer cannot have.
+        CheatingError : for numbers that an honest answer cannot have.
         """
-        width = self.width
-        if not self._plausible(numbers):
-            raise OverflowError(
-                "the answer holds numbers that no honest computation gives: the aggregator did not "
-                f"compute as agreed, or there are more than {self.most_records} records"
-            )
-        if numbers.denominator <= width:
-            raise DataError("the AUC is undefined without both classes, or without enough records")
-        if width > 1 and width > PRECISION * numbers.denominator:
-            raise DataError(
-                f"the perturbation, made for most_records={self.most_records}, exceeds "
-                f"{PRECISION:.0e} of the answer: agree on a bound nearer to the number of records "
-                "(or the aggregator chose too small a multiplier)"
-            )
+        width = self.width if self.width > 1 else 0
+        is_honest = self._plausible(numbers)
+        check_numbers(numbers.denominator, is_honest, width, self.most_records, CheatingError)
         return _certain(numbers, width if perturbed else 0)
 
     def _plausible(self, numbers: Products) -> bool:
