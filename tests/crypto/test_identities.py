@@ -30,10 +30,6 @@ def test_a_roster_knows_its_members() -> None:
         ROSTER.index_of(EVE)
 
 
-def test_the_order_of_a_roster_matters() -> None:
-    assert ROSTER.digest != Roster((BOB.public, ADA.public)).digest
-
-
 @pytest.mark.parametrize(
     ("keys", "sentence"),
     [

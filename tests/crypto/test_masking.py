@@ -129,21 +129,3 @@ def test_pairs_cancel_over_all_parties(parties: int) -> None:
     for left_out in (0, parties - 1):
         rest = np.sum([each for party, each in enumerate(made) if party != left_out], axis=0)
         assert all(total % field.prime != 0 for total in rest)
-
-
-def test_fewer_than_all_neighbours_leave_the_rest_connected() -> None:
-    """A ring with 50 neighbours on either side: 99 parties cannot cut it (they are too few)."""
-    for party in (0, 17, 299):
-        near = masking.neighbours(party, 300)
-        assert len(near) == 2 * REACH
-        assert all(party in masking.neighbours(other, 300) for other in near)
-    assert masking.neighbours(3, 5) == [0, 1, 2, 4]
-
-
-def test_words_of_a_mask_are_spread_evenly() -> None:
-    """Chi-square of the top 4 bits of 8,000 words: above 37.7 once in 1,000 keys (15 degrees)."""
-    field = Field(128)
-    tops = masking.mask(bytes(31) + b"\1", 8000, field)[:, -1] >> np.uint32(28)
-    counts = np.bincount(tops, minlength=16)
-    assert counts.size == 16
-    assert float(((counts - 500) ** 2 / 500).sum()) < 37.7

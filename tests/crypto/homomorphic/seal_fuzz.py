@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from tacit.crypto.homomorphic import schemes
-from tacit.crypto.homomorphic.engine import COMPRESSION, HEADER_BYTES, HomomorphicError
+from tacit.crypto.homomorphic.engine import COMPRESSION, HEADER_BYTES, HomomorphicError, _contents
 from tacit.crypto.homomorphic.schemes import DEGREE, BfvEvaluator, BfvSecretKey, bfv_parameters
 
 SPARE = 2**28
@@ -73,15 +73,6 @@ def ckks_targets() -> dict[str, Target]:
     }
 
 
-def contents(raw: bytes) -> bytes:
-    """What a stored object holds behind its header."""
-    body = raw[HEADER_BYTES:]
-    if not raw[COMPRESSION]:
-        return body
-    with pa.CompressedInputStream(pa.BufferReader(body), "zstd") as stream:
-        return bytes(stream.read())
-
-
 def with_header(raw: bytes, body: bytes, compressed: bool) -> bytes:
     """Contents behind a header that fits them."""
     packed = pa.compress(body, codec="zstd", asbytes=True) if compressed else body
@@ -91,7 +82,7 @@ def with_header(raw: bytes, body: bytes, compressed: bool) -> bytes:
 
 def mutated(raw: bytes, chance: random.Random) -> bytes:
     """Valid bytes with a few changes: of the contents, of the header, cut short, or a bomb."""
-    body = bytearray(contents(raw))
+    body = bytearray(_contents(raw))
     kind = chance.randrange(12)
     if kind == 0:
         return chance.randbytes(chance.randrange(3 * HEADER_BYTES))

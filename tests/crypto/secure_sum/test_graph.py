@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 from math import comb
 
@@ -42,65 +43,45 @@ def test_a_ring_falls_apart_only_where_two_windows_are_empty(clients: int, degre
     assert apart > 0
 
 
+def chance(clients: int, some: int, event: Callable[[set[int]], bool]) -> float:
+    """Of an event, where every set of so many clients is equally likely."""
+    sets = map(set, combinations(range(clients), some))
+    return sum(map(event, sets)) / comb(clients, some)
+
+
 @pytest.mark.parametrize(("clients", "dropped", "degree", "excess"), [(12, 5, 4, 1), (13, 6, 6, 1)])
 def test_lists_are_refused_no_more_often_than_bounded(
     clients: int, dropped: int, degree: int, excess: int
 ) -> None:
-    """Every set of dropouts; a random order makes them equally likely."""
-    refused = sum(
-        bounds.min_in_windows([k not in gone for k in range(clients)], degree // 2) <= excess
-        for gone in combinations(range(clients), dropped)
-    )
-    exact = refused / comb(clients, dropped)
+    def refused(gone: set[int]) -> bool:
+        present = [k not in gone for k in range(clients)]
+        return bounds.min_in_windows(present, degree // 2) <= excess
+
+    exact = chance(clients, dropped, refused)
     assert 0 < exact <= bounds.refusal_chance(clients, dropped, degree, excess)
-
-
-@pytest.mark.parametrize(("clients", "colluders", "degree"), [(13, 4, 4), (13, 5, 6)])
-def test_colluders_in_two_windows_are_no_more_often_above_than_bounded(
-    clients: int, colluders: int, degree: int
-) -> None:
-    """Every set of colluders; the bound counts pairs of windows."""
-    above = np.zeros(degree + 1)
-    for bad in combinations(range(clients), colluders):
-        windows = [{(s + k) % clients for k in range(degree // 2)} for s in range(clients)]
-        most = max(len((a | b) & set(bad)) for a, b in combinations(windows, 2) if not a & b)
-        above[:most] += 1
-    exact = above / comb(clients, colluders)
-    bound = comb(clients, 2) * stats.hypergeom(clients, colluders, degree).sf(np.arange(degree + 1))
-    assert (exact <= np.minimum(bound, 1) + 1e-12).all()
 
 
 @pytest.mark.parametrize(("degree", "threshold"), [(4, 3), (6, 5)])
 def test_neighbours_collude_no_more_often_than_bounded(degree: int, threshold: int) -> None:
-    clients, corrupted = 13, 4
-    graph = ring(clients, degree)
-    leaks = sum(
-        any(len(graph[k] & set(bad)) >= threshold for k in set(graph) - set(bad))
-        for bad in combinations(range(clients), corrupted)
+    """Early dropouts leave them no more: the graph is drawn among those who advertised."""
+    graph = ring(13, degree)
+    exact = chance(
+        13, 4, lambda bad: any(len(graph[k] & bad) >= threshold for k in set(graph) - bad)
     )
-    exact = leaks / comb(clients, corrupted)
-    bound = float(bounds.leak_chance(clients, 0, corrupted, degree, threshold))
+    bound = float(bounds.leak_chance(13, 0, 4, degree, threshold))
     assert exact <= bound < 4 * exact + 1e-12
-
-
-def test_early_dropouts_leave_colluders_no_more_than_bounded() -> None:
-    """The graph is drawn among those who advertised: here all but two, or all but one, or all."""
-    bound = float(bounds.leak_chance(13, 2, 4, 6, 5))
     for gone in range(3):
-        assert bounds.leak_chance(13 - gone, 0, 4, 6, 5) <= bound
+        left = bounds.leak_chance(13 - gone, 0, 4, degree, threshold)
+        assert left <= bounds.leak_chance(13, 2, 4, degree, threshold)
 
 
 @pytest.mark.parametrize(("degree", "threshold"), [(4, 3), (6, 4)])
 def test_shares_are_lost_no_more_often_than_bounded(degree: int, threshold: int) -> None:
-    clients, dropped = 13, 4
-    graph = ring(clients, degree)
-    losses = 0
-    for gone in combinations(range(clients), dropped):
-        receivers = (len(graph[k] - set(gone)) + (k not in gone) for k in graph)
-        losses += min(receivers) < threshold
-    exact = losses / comb(clients, dropped)
-    bound = float(bounds.loss_chance(clients, dropped, degree, threshold))
-    assert exact <= bound < 6 * exact
+    graph = ring(13, degree)
+    exact = chance(
+        13, 4, lambda gone: min(len(graph[k] - gone) + (k not in gone) for k in graph) < threshold
+    )
+    assert exact <= float(bounds.loss_chance(13, 4, degree, threshold)) < 6 * exact
 
 
 @pytest.mark.parametrize(

@@ -229,38 +229,30 @@ def test_a_wrong_share_is_noticed(leaves: bool) -> None:
         federation.server.conclude()
 
 
+def other_shares(federation: Federation, answer: bytes, kind: Kind) -> list[bytes]:
+    """Too few, none, of itself, or the key's instead of the seed's."""
+    size = messages.BOX_BYTES if kind is Kind.SHARES else messages.SHARE_BYTES
+    shares = messages.unpack_records(answer[HEADER:], size, 4)
+    extra = {0: shares[1]} if kind is Kind.SHARES else {3: flipped(shares[3], 0)}
+    wrong = ({k: shares[k] for k in (1, 2)}, {}, shares | extra)
+    return [federation.written(kind, each, index=0) for each in wrong]
+
+
 @pytest.mark.parametrize(
-    ("rounds", "kind", "size", "says"),
+    ("rounds", "kind", "says"),
     [
-        (1, Kind.SHARES, messages.BOX_BYTES, "must send shares for exactly its neighbours"),
-        (4, Kind.REVEALED, messages.SHARE_BYTES, "exactly the shares it was asked for"),
+        (1, Kind.SHARES, "must send shares for exactly its neighbours"),
+        (2, Kind.MASKED, "vector must have 69 bytes, got "),
+        (4, Kind.REVEALED, "exactly the shares it was asked for"),
     ],
 )
-def test_other_shares_than_asked_for_are_refused(
-    rounds: int, kind: Kind, size: int, says: str
-) -> None:
-    """Too few, none, of a stranger or itself, or the key's instead of the seed's."""
+def test_other_answers_than_asked_for_are_refused(rounds: int, kind: Kind, says: str) -> None:
     federation = Federation(4)
     federation.carry(rounds=rounds)
     answer = federation.answer(0)
-    shares = messages.unpack_records(answer[HEADER:], size, 4)
-    others = [{k: shares[k] for k in (1, 2)}, {}]
-    if kind is Kind.SHARES:
-        others.append(shares | {0: shares[1]})
-    else:
-        others.append(shares | {3: flipped(shares[3], 0)})
-    for wrong in others:
+    changed = [answer[:-1], answer + b"\0"]
+    for wrong in changed if kind is Kind.MASKED else other_shares(federation, answer, kind):
         with pytest.raises(ids.MalformedError, match=says):
-            federation.server.receive(0, federation.written(kind, wrong, index=0))
-    federation.server.receive(0, answer)
-
-
-def test_a_vector_of_another_length_is_refused() -> None:
-    federation = Federation(3)
-    federation.carry(rounds=2)
-    answer = federation.answer(0)
-    for wrong in (answer[:-1], answer + b"\x00"):
-        with pytest.raises(ids.MalformedError, match="vector must have 69 bytes, got "):
             federation.server.receive(0, wrong)
     federation.server.receive(0, answer)
 

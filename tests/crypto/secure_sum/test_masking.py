@@ -50,15 +50,6 @@ def test_sums_of_nothing_or_beyond_64_bits_are_refused(
         masking.modulus_for(clients, largest)
 
 
-@given(st.lists(st.integers(-(2**31), 2**31 - 1), min_size=1), st.sampled_from([32, 64]))
-def test_integers_survive_as_words(numbers: list[int], bits: int) -> None:
-    words = masking.to_words(np.array(numbers, dtype=np.int64), bits)
-    assert words.itemsize * 8 == bits
-    assert words.tolist() == [number % 2**bits for number in numbers]
-    packing = Packing((Run(len(numbers), bits),))
-    assert packing.signed(words).tolist() == numbers
-
-
 def test_keys_are_derived_as_rfc_5869_does() -> None:
     """Appendix A, test case 1, of which a key is the first 32 bytes."""
     salt, label = bytes(range(13)), bytes(range(0xF0, 0xFA))
@@ -72,9 +63,6 @@ def test_two_clients_agree_on_a_secret_and_keys_depend_on_salt_and_label() -> No
     assert masking.agree(second, first.public_key().public_bytes_raw()) == secret
     keys = {masking.derive(secret, *use) for use in ((b"a", b"b"), (b"b", b"b"), (b"a", b"a"))}
     assert len(keys) == 3
-
-
-def test_a_public_key_of_low_order_is_refused() -> None:
     with pytest.raises(ForgedError, match="low order"):
         masking.agree(X25519PrivateKey.generate(), bytes(32))
 

@@ -9,7 +9,7 @@ import math
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from math import comb
 from typing import Any
 
@@ -33,36 +33,27 @@ were believed three times in ten would be noticed in 94 of 100 runs of these tes
 one of 70 where ``make test-thorough`` tries more."""
 
 VARIANT_TRIES, FIRST_VARIANT = 3, 38
+"""Strategies that are variants of others are tried less often."""
 
 
-@pytest.fixture(scope="module")
+@cache
+def rooms(count: int) -> list[Room]:
+    return list(Room.rooms(count))
+
+
+@pytest.fixture
 def sessions() -> list[Room]:
-    return list(Room.rooms(TRIES))
+    return rooms(TRIES)
 
 
-@pytest.fixture(scope="module")
-def many_sessions() -> list[Room]:
-    return list(Room.rooms(MANY_TRIES))
-
-
+@pytest.mark.parametrize("most", [TRIES, pytest.param(MANY_TRIES, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_cheating_is_refused(sessions: list[Room], name: str) -> None:
-    """Those that are variants of others are tried less often."""
-    variant = list(STRATEGIES).index(name) >= FIRST_VARIANT
-    check_refusals(sessions[:VARIANT_TRIES] if variant else sessions, name)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("name", list(STRATEGIES)[:FIRST_VARIANT])
-def test_cheating_is_refused_in_many_sessions(many_sessions: list[Room], name: str) -> None:
-    check_refusals(many_sessions, name)
-
-
-def check_refusals(sessions: list[Room], name: str) -> None:
+def test_cheating_is_refused(name: str, most: int) -> None:
     """The one answer in 484 that adds to the copies of an empty cell in both runs is harmless."""
-    outcomes = [outcome(room, STRATEGIES[name]) for room in sessions]
+    tries = VARIANT_TRIES if list(STRATEGIES).index(name) >= FIRST_VARIANT else most
+    outcomes = [outcome(room, STRATEGIES[name]) for room in rooms(most)[:tries]]
     assert FORGED not in outcomes
-    assert outcomes.count(forging.UNCHANGED) < max(len(sessions) / 4, 2)
+    assert outcomes.count(forging.UNCHANGED) < max(tries / 4, 2)
 
 
 def test_an_answer_that_counts_as_forged(sessions: list[Room]) -> None:

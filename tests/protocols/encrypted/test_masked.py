@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import tacit
 from tacit.arrays import Floats
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.crypto.masking import MaskedValueError, log_uniform
+from tacit.crypto.masking import MaskedValueError
 from tacit.data.clients import Clients
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
@@ -91,21 +91,6 @@ def test_what_is_added_to_a_range_does_not_follow_the_multiplier() -> None:
         for multiplier in (2**scheme.least_bits, 2 ** (scheme.least_bits + 9))
     }
     assert len(ranges) == 1
-
-
-def test_totals_a_factor_of_two_apart_give_nearly_the_same_answers() -> None:
-    """The advantage of the best test on c P N is 1/k: here about 1/10, from 20,000 answers.
-
-    The distance of two histograms of 20 bins is off by 0.014 in standard deviation at most; with a
-    multiplier within a factor of 4, as in ciphertexts, the advantage is 1/2.
-    """
-    scheme = MaskedScheme(100, 2**20)
-    least, most = scheme.least_bits, scheme.least_bits + scheme.octaves
-    draws = np.log2([float(log_uniform(least, scheme.octaves)) for _ in range(20_000)])
-    edges = np.linspace(least, most + 1, 2 * scheme.octaves + 3)
-    small, large = (np.histogram(draws + shift, edges)[0] / draws.size for shift in (0, 1))
-    distance = float(np.abs(small - large).sum() / 2)
-    assert distance == pytest.approx(1 / scheme.octaves, abs=0.05)
 
 
 def test_perturbations_are_as_wide_as_a_range_can_bear() -> None:
