@@ -41,7 +41,7 @@ def parts_of(message: bytes) -> list[bytes] | None:
 
 @many
 @given(st.binary(max_size=200), changes(), st.booleans())
-def test_keys(noise: bytes, how: list[Change], fitting: bool) -> None:
+def test_homomorphic_messages(noise: bytes, how: list[Change], fitting: bool) -> None:
     message = keys.write(keys.Kind.COUNTS, SESSION, 3, [b"one", b"", noise])
     assert parts_of(message) == [b"one", b"", noise]
     assert parts_of(noise) is None
@@ -122,3 +122,11 @@ def test_hostile_seal_objects_in_a_process_of_their_own(seed: int) -> None:
     content = json.loads(done.stdout)
     assert content.keys() == {"accepted", "refused"}, done.stderr
     assert content["refused"] > content["accepted"] > 0
+
+
+@pytest.mark.parametrize("folder", ["crypto", "protocol", "protocols/encrypted"])
+def test_no_decoder_can_load_objects_of_python(folder: str) -> None:
+    sources = sorted((ROOT / "src/tacit" / folder).rglob("*.py"))
+    text = "".join(source.read_text() for source in sources)
+    assert len(sources) > 5
+    assert not any(word in text for word in ("import pickle", "import marshal", "allow_pickle"))
