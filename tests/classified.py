@@ -112,7 +112,7 @@ def coverages(
     """
     hits: dict[str, list[bool]] = defaultdict(list)
     for seed in range(runs):
-        noise = Rescaled(factor, seed, None)  # type: ignore[arg-type]  # one run
+        noise = Rescaled(factor, seed, None)  # one run
         found = figures(simulate(clients, protocol, noise).server_result)
         for name, pairs in found.items():
             for estimate, exact in pairs:

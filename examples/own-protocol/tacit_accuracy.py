@@ -64,7 +64,7 @@ class Accuracy(tp.Protocol):
         bits = reply["right"]
         if not isinstance(bits, tp.Ragged):
             raise TypeError("the bits must be ragged: several a client")
-        flip, records = self.flips.flip_probability, bits.values.shape[-1]
+        flip, records = self.flips.probability, bits.values.shape[-1]
         value = (bits.values.mean(axis=-1) - flip) / (1 - 2 * flip)
         variance = value * (1 - value)
         unknown = np.full_like(value, np.nan)
@@ -82,7 +82,7 @@ class Accuracy(tp.Protocol):
 
     def noiseless_value(self, clients: tp.Clients) -> float:
         """The debiased value of bits that a law does not flip."""
-        flip = self.flips.flip_probability
+        flip = self.flips.probability
         return (self.exact(clients) - flip) / (1 - 2 * flip)
 
     def forecast(self, scenario: tp.Scenario, shape: tp.Shape, metric: tp.Metric) -> tp.Forecast:

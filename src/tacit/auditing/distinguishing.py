@@ -173,9 +173,8 @@ def _by_row(first: Floats, second: Floats, salt: Floats) -> Score:
     """Log-ratios of whole rows; a random weighted sum of its numbers identifies each row."""
     left, right = _mixed(first, salt), _mixed(second, salt)
     known = np.unique(np.concatenate([left, right]))
-    ratios = _log_ratios(
-        *(np.bincount(np.searchsorted(known, sums), minlength=known.size) for sums in (left, right))
-    )
+    indices = (np.searchsorted(known, sums) for sums in (left, right))
+    ratios = _log_ratios(*(np.bincount(each, minlength=known.size) for each in indices))
 
     def score(rows: Floats) -> Floats:
         sums = _mixed(rows, salt)
@@ -298,12 +297,8 @@ def distinguish(
     last = score(first[2 * quarter :]), score(second[2 * quarter :])
     tries = last[0].size
     likely, unlikely = event.counts(*last)
-    return Distinguished(
-        epsilon_bound(likely, unlikely, tries, delta, error),
-        likely / tries,
-        unlikely / tries,
-        tries,
-    )
+    bound = epsilon_bound(likely, unlikely, tries, delta, error)
+    return Distinguished(bound, likely / tries, unlikely / tries, tries)
 
 
 def _best_event(first: Floats, second: Floats, delta: float, error: float) -> tuple[float, Event]:

@@ -1,30 +1,33 @@
 """Attacks that infer labels, each on an exact release and on the protocol's release.
 
-Labels are inferred from scores, curves, counts and differences.
+Labels are inferred from scores, curves, counts and differences. What an attacker guesses better
+than blind is compared with what a guarantee allows. An attack that just reaches the allowed
+advantage exceeds it by chance in half of all audits. So a verdict asks how likely so many right
+guesses are where the guarantee holds. It reports an excess only where this probability is below the
+row's part of the audit's false-alarm probability.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betainc, rel_entr
 
+import tacit.protocol as tp
 from tacit.arrays import Floats, Integers, Labels
-from tacit.auditing.exposure import Exposure, label_ceiling
+from tacit.auditing.distinguishing import interval
 from tacit.auditing.questions import neighbours, observe, questions_of
 from tacit.auditing.steps import Target
-from tacit.data.clients import Clients
 from tacit.metrics import curves
 from tacit.privacy import doubles
-from tacit.privacy.cost import Adjacency
-from tacit.privacy.noise import SimulatedNoise
+from tacit.privacy.composition import restated
 from tacit.protocol import audits
-from tacit.protocol.conversation import Protocol
-from tacit.results.figure import Figure
 from tacit.running.simulation import replicate, simulate
 
 UNKNOWN = 6
@@ -42,13 +45,148 @@ MIN_VARIANCE = 1e-12
 LABEL_TRIES = 10
 """Number of replies with each label in a trial of the attack on fields."""
 
-FULL = audits.AttackSizes()
-QUICK = audits.AttackSizes(records=10_000, trials=100)
+FULL = tp.AttackSizes()
+QUICK = tp.AttackSizes(records=10_000, trials=100)
 
 AGAIN = 10
 """Times as many guesses where an advantage is above what is allowed, and chance may explain it."""
 
-Attack = Callable[[Protocol, audits.AttackSizes, int], Iterator[Exposure]]
+
+def advantage_bound(epsilon: float, delta: float = 0.0) -> float:
+    """The most by which a guess of one bit beats a coin: ``(e^eps - 1 + 2 delta) / (e^eps + 1)``.
+
+    The advantage is the fraction of right guesses minus that of wrong ones. Where the bit is
+    (epsilon, delta)-private, right guesses of either value are at most ``exp(epsilon)`` times as
+    frequent as wrong ones, plus delta; for delta 0 that is ``tanh(epsilon / 2)``.
+
+    Examples
+    --------
+    >>> round(advantage_bound(1.0), 3)
+    0.462
+    """
+    return min(1.0, math.tanh(epsilon / 2) + 2 * delta / (1 + math.exp(min(epsilon, 700.0))))
+
+
+Rows = Iterator[tp.Guesses]
+"""Rows of an attack."""
+
+WRITTEN = (
+    *("attack", "release", "protected", "right", "tries", "blind", "ceiling", "trials"),
+    *("false_alarm", "share", "advantage", "advantage_low", "advantage_high", "chance"),
+    *("holds", "verdict"),
+)
+"""Entries of a row, in their order."""
+
+FALSE_ALARM = 1e-4
+"""The chance that the verdict on a single sound row is a false alarm."""
+
+
+@dataclass(frozen=True)
+class Exposure(tp.Guesses):
+    """How often an attacker guessed right, with a verdict.
+
+    Parameters
+    ----------
+    false_alarm : the chance that the verdict on this row is a false alarm.
+    """
+
+    false_alarm: float = FALSE_ALARM
+
+    @property
+    def ceiling(self) -> float | None:
+        """The largest advantage over a coin that the guarantee allows, for a label of a coin.
+
+        None where the guarantee says nothing about it.
+        """
+        return None if self.guarantee is None else label_ceiling(self.guarantee)
+
+    @property
+    def share(self) -> float:
+        """The fraction of right guesses."""
+        return self.right / self.tries
+
+    @property
+    def advantage(self) -> float:
+        """What the release adds: 0 for guesses as good as blind ones, 1 for knowing."""
+        return self._over(self.share)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The 95 % interval of the advantage (Clopper-Pearson)."""
+        low, high = interval(self.right, self.tries)
+        return self._over(low), self._over(high)
+
+    @property
+    def chance(self) -> float | None:
+        """An upper bound on the probability of this many right guesses where the guarantee holds.
+
+        Let p be the largest share that the ceiling allows. The bound is the upper tail of the
+        binomial distribution. If the probabilities of the guesses differ and are p on average, the
+        tail is no heavier (Hoeffding 1956, Theorem 4). For n trials with several guesses each, the
+        mean x of their shares exceeds p with probability at most ``exp(-n KL(x, p))`` (Hoeffding
+        1963, Theorem 1).
+        """
+        if self.ceiling is None:
+            return None
+        allowed = self.blind + self.ceiling * (1 - self.blind)
+        if self.share <= allowed:
+            return 1.0
+        if self.trials is None:
+            return float(betainc(self.right, self.tries - self.right + 1, allowed))
+        # the relative entropy of two coins, in nats
+        divergence = float(rel_entr(self.share, allowed) + rel_entr(1 - self.share, 1 - allowed))
+        return math.exp(-self.trials * divergence)
+
+    @property
+    def holds(self) -> bool:
+        """Whether chance may explain the advantage, at this row's false-alarm probability."""
+        return self.chance is None or self.chance >= self.false_alarm
+
+    @property
+    def above(self) -> bool:
+        """Whether the advantage is larger than allowed, be it by chance."""
+        return self.ceiling is not None and self.advantage > self.ceiling
+
+    @property
+    def verdict(self) -> str:
+        """In a few words."""
+        if self.chance is None:
+            return "no bound"
+        if not self.holds:
+            return f"EXCEEDED (p {self.chance:.1g})"
+        return f"holds; above by chance (p {self.chance:.1g})" if self.above else "holds"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        bounds = dict(zip(("advantage_low", "advantage_high"), self.bounds, strict=True))
+        return {name: bounds[name] if name in bounds else getattr(self, name) for name in WRITTEN}
+
+    def _over(self, share: float) -> float:
+        return (share - self.blind) / (1 - self.blind)
+
+
+def judged_together(exposures: Sequence[Exposure], false_alarm: float) -> tuple[Exposure, ...]:
+    """The same rows, with this probability of a false alarm over all of them (Bonferroni)."""
+    bounded = sum(exposure.ceiling is not None for exposure in exposures)
+    each = false_alarm / max(bounded, 1)
+    return tuple(replace(exposure, false_alarm=each) for exposure in exposures)
+
+
+def label_ceiling(cost: tp.Cost) -> float | None:
+    """The largest advantage over a coin that a guarantee allows a guess of one record's label.
+
+    To replace a label is to remove one record and to add another, so a guarantee about added and
+    removed records counts twice. None where labels are not protected.
+
+    Examples
+    --------
+    >>> round(label_ceiling(tp.Cost(1.0, adjacency=tp.Adjacency.LABEL)), 3)
+    0.462
+    """
+    if cost.adjacency not in (tp.Adjacency.LABEL, tp.Adjacency.REPLACE, tp.Adjacency.RECORD):
+        return None
+    of_label = restated(cost, tp.Adjacency.LABEL)
+    return advantage_bound(of_label.epsilon, of_label.delta)
 
 
 def positives_from_curve(
@@ -83,19 +221,23 @@ def positives_from_curve(
     return np.clip(np.where(records > 0, share, 0.0), 0.0, 1.0)
 
 
-def candidate_curves(positives: Integers, negatives: Integers, cells: Integers) -> Floats:
-    """The ROC curves under every labelling of a few records, shape (2**u, 2, T).
+def candidate_curves(clients: tp.Clients, edges: Floats, hidden: Integers) -> Floats:
+    """The exact ROC curves under every labelling of the hidden records, shape (2**u, 2, T).
 
     In row ``c`` the labels are the bits of c; the first record has the highest bit. Rates of an
     empty class are 0.
 
     Parameters
     ----------
-    positives, negatives : counts of the records whose labels are known, by cell, shape (T,).
-    cells : the cells of the others, shape (u,).
+    clients : the records, of which the labels of the hidden ones are not used.
+    edges : ascending thresholds, shape (T,).
+    hidden : the indices of the hidden records, shape (u,).
     """
-    labels = all_labellings(cells.size)
-    one_hot = np.eye(positives.size, dtype=np.int64)[cells]
+    cells = np.searchsorted(edges, clients.scores, side="right") - 1
+    known = np.delete(np.arange(clients.records), hidden)
+    negatives, positives = _counts(cells[known], clients.labels[known], edges.size)
+    labels = all_labellings(hidden.size)
+    one_hot = np.eye(edges.size, dtype=np.int64)[cells[hidden]]
     classes = negatives + (1 - labels) @ one_hot, positives + labels @ one_hot
     reached = np.stack([curves.counts_from_thresholds(counts) for counts in classes], axis=1)
     return np.asarray(reached / np.maximum(reached[..., :1], 1))
@@ -142,7 +284,7 @@ def labels_from_change(before: Floats, after: Floats) -> Labels:
 
 
 def exposures_of(
-    protocol: Protocol, sizes: audits.AttackSizes = FULL, seed: int = 0
+    protocol: tp.Protocol, sizes: tp.AttackSizes = FULL, seed: int = 0
 ) -> list[Exposure]:
     """The attacks on a protocol, each on an exact release and on the protocol's release.
 
@@ -158,10 +300,10 @@ def exposures_of(
     """
     limited = label_ceiling(protocol.guarantee) is not None
     declared = protocol.label_attacks()
-    attacks: list[Attack] = [_judged(attack) for attack in declared or ()]
+    attacks: list[audits.LabelAttack] = list(declared or ())
     if protocol.gives_curve:
         attacks += [whole_curve, few_labels]
-    if Figure.of(protocol.figure).is_auc and limited:
+    if tp.Figure.of(protocol.figure).is_auc and limited:
         attacks.append(one_more_record)
     if declared is None and limited:
         attacks.append(received_fields)
@@ -169,40 +311,27 @@ def exposures_of(
     seeds = [each.generate_state(count, np.uint32) for each in (root, *root.spawn(1))]
     return [
         exposure
-        for attack, first, second in zip(attacks, *seeds, strict=False)
-        for exposure in _settled(attack, protocol, sizes, int(first), int(second))
+        for attack, *pair in zip(attacks, *seeds, strict=False)
+        for exposure in _settled(attack, protocol, sizes, *map(int, pair))
     ]
 
 
 def _settled(
-    attack: Attack, protocol: Protocol, sizes: audits.AttackSizes, first: int, second: int
+    attack: audits.LabelAttack, protocol: tp.Protocol, sizes: tp.AttackSizes, *seeds: int
 ) -> list[Exposure]:
     """What an attack gives; with more guesses on other records where a few leave it open.
 
     An attack that just reaches what is allowed is above it in half of all audits.
     """
-    made = list(attack(protocol, sizes, first))
-    if not any(each.above and each.holds for each in made):
-        return made
     more = replace(sizes, records=AGAIN * sizes.records, trials=AGAIN * sizes.trials)
-    return list(attack(protocol, more, second))
+    for effort, seed in zip((sizes, more), seeds, strict=True):
+        made = [Exposure(**vars(guesses)) for guesses in attack(protocol, effort, seed)]
+        if not any(each.above and each.holds for each in made):
+            break
+    return made
 
 
-def _judged(attack: audits.LabelAttack) -> Attack:
-    """A declared attack, with the largest advantage that its guarantee allows."""
-
-    def exposures(protocol: Protocol, sizes: audits.AttackSizes, seed: int) -> Iterator[Exposure]:
-        for outcome in attack(protocol, sizes, seed):
-            ceiling = None if outcome.guarantee is None else label_ceiling(outcome.guarantee)
-            counts = outcome.right, outcome.tries, outcome.blind
-            yield Exposure(
-                outcome.attack, outcome.release, outcome.protected, *counts, ceiling, outcome.trials
-            )
-
-    return exposures
-
-
-def received_fields(protocol: Protocol, sizes: audits.AttackSizes, seed: int) -> Iterator[Exposure]:
+def received_fields(protocol: tp.Protocol, sizes: tp.AttackSizes, seed: int) -> Rows:
     """One record's label, from all that the server receives in a run, and all other records.
 
     The attacker draws replies with either label and weighs every number by how far its mean moves,
@@ -210,8 +339,8 @@ def received_fields(protocol: Protocol, sizes: audits.AttackSizes, seed: int) ->
     """
     clients = protocol.audit_federation(RECORDS, protocol.lone_records)
     questions = questions_of(protocol, clients, doubles.simulated(seed, None))
-    other = next(neighbours(clients, Adjacency.LABEL, questions[0].client))
-    target = Target("fields", tuple(questions), protocol.guarantee, Adjacency.LABEL)
+    other = next(neighbours(clients, tp.Adjacency.LABEL, questions[0].client))
+    target = Target("fields", tuple(questions), protocol.guarantee, tp.Adjacency.LABEL)
     seeds = np.random.SeedSequence(seed).generate_state(4, np.uint64)
     tries = LABEL_TRIES * sizes.trials
     first, second, *guessed = (
@@ -219,15 +348,10 @@ def received_fields(protocol: Protocol, sizes: audits.AttackSizes, seed: int) ->
         for data, state in zip((clients, other) * 2, seeds, strict=True)
     )
     attack = "one label, from the replies that the server receives"
-    exact = tries * (2 if _differ(target, clients, other) else 1)
+    bare, moved = (observe(questions, data, doubles.BareCoins()) for data in (clients, other))
+    exact = tries * (1 if np.array_equal(bare, moved) else 2)
     right = np.array([exact, _separated(first, second, *guessed)])
     yield from _pair(attack, "replies without noise", protocol, right, 2 * tries)
-
-
-def _differ(target: Target, clients: Clients, other: Clients) -> bool:
-    """Whether replies without noise distinguish two data sets."""
-    bare = [observe(target.questions, data, doubles.BareCoins()) for data in (clients, other)]
-    return bare[0].shape != bare[1].shape or bool(np.any(bare[0] != bare[1]))
 
 
 def _separated(first: Floats, second: Floats, *guessed: Floats) -> int:
@@ -240,18 +364,18 @@ def _separated(first: Floats, second: Floats, *guessed: Floats) -> int:
     return int(np.sum(first_scores < 0) + np.sum(second_scores > 0))
 
 
-def whole_curve(protocol: Protocol, sizes: audits.AttackSizes, seed: int) -> Iterator[Exposure]:
+def whole_curve(protocol: tp.Protocol, sizes: tp.AttackSizes, seed: int) -> Rows:
     """All labels, from a ROC curve and all scores (after Matthews and Harel 2013)."""
     scores, labels = audits.synthetic_records(sizes.records // 10, seed, audits.POSITIVE_FRACTION)
-    clients = Clients.from_arrays(scores, labels)
+    clients = tp.Clients.from_arrays(scores, labels)
 
-    def exposure(release: str, protected: bool, edges: Floats, rates: Floats) -> Exposure:
+    def exposure(release: str, protected: bool, edges: Floats, rates: Floats) -> tp.Guesses:
         cell = np.searchsorted(edges, scores, side="right") - 1
         shares = positives_from_curve(np.bincount(cell, minlength=edges.size), *rates)
         right = int(np.sum((shares[cell] > 0.5) == labels))
         blind = float(1 - labels.mean())
         attack = "all labels, from a ROC curve"
-        return Exposure(attack, release, protected, right, labels.size, blind)
+        return tp.Guesses(attack, release, protected, right, labels.size, blind)
 
     curve = _curve(protocol, clients, seed)
     if curve is None:
@@ -262,7 +386,7 @@ def whole_curve(protocol: Protocol, sizes: audits.AttackSizes, seed: int) -> Ite
     yield exposure(called(protocol), private(protocol), thresholds, rates)
 
 
-def few_labels(protocol: Protocol, sizes: audits.AttackSizes, seed: int) -> Iterator[Exposure]:
+def few_labels(protocol: tp.Protocol, sizes: tp.AttackSizes, seed: int) -> Rows:
     """Six labels, from a ROC curve, all scores and all other labels (Stoddard et al. 2014)."""
     rng, right = np.random.default_rng(seed), np.zeros(2, dtype=np.int64)
     for _ in range(sizes.trials):
@@ -270,12 +394,12 @@ def few_labels(protocol: Protocol, sizes: audits.AttackSizes, seed: int) -> Iter
         scores, labels = audits.synthetic_records(200, trial_seed, 0.5)
         hidden = rng.choice(scores.size, UNKNOWN, replace=False)
         labels[hidden] = rng.integers(2, size=UNKNOWN)
-        clients = Clients.from_arrays(scores, labels)
+        clients = tp.Clients.from_arrays(scores, labels)
         curve = _curve(protocol, clients, trial_seed)
         if curve is None:
             return
         edges, noisy = curve
-        candidates = _candidates(clients, edges, hidden)
+        candidates = candidate_curves(clients, edges, hidden)
         for index, seen in enumerate((exact_rates(clients, edges), noisy)):
             guess = all_labellings(UNKNOWN)[nearest(seen, candidates)]
             right[index] += int(np.sum(guess == labels[hidden]))
@@ -284,7 +408,7 @@ def few_labels(protocol: Protocol, sizes: audits.AttackSizes, seed: int) -> Iter
     yield from _pair(attack, "exact curve", protocol, right, tries, sizes.trials)
 
 
-def one_more_record(protocol: Protocol, sizes: audits.AttackSizes, seed: int) -> Iterator[Exposure]:
+def one_more_record(protocol: tp.Protocol, sizes: tp.AttackSizes, seed: int) -> Rows:
     """The label of the highest-scored record, from the AUC without it and the AUC with it.
 
     The attack tries both labels on each of a few data sets, with many draws of the noise.
@@ -295,30 +419,22 @@ def one_more_record(protocol: Protocol, sizes: audits.AttackSizes, seed: int) ->
     for _ in range(DATA_SETS):
         scores, labels = audits.synthetic_records(40, int(rng.integers(2**32)), 0.5)
         ids = np.arange(scores.size + 1) // several
-        before = Clients.from_arrays(scores, labels, ids[:-1])
+        before = tp.Clients.from_arrays(scores, labels, ids[:-1])
         for label in (0, 1):
-            after = Clients.from_arrays(np.append(scores, 1.0), np.append(labels, label), ids)
-            for index, released in enumerate((_exact_figures, _released_figures)):
-                first, second = (
-                    released(protocol, clients, times, int(rng.integers(2**32)))
-                    for clients in (before, after)
-                )
-                right[index] += int(np.sum(labels_from_change(first, second) == label))
+            after = tp.Clients.from_arrays(np.append(scores, 1.0), np.append(labels, label), ids)
+            pair, seeds = (before, after), rng.integers(2**32, size=4)
+            exact = [np.full(times, protocol.exact(clients)) for clients in pair]
+            noisy = [
+                replicate(clients, protocol, times, int(seed)).value
+                for clients, seed in zip(pair, seeds[2:], strict=True)
+            ]
+            for index, figures in enumerate((exact, noisy)):
+                right[index] += int(np.sum(labels_from_change(*figures) == label))
     attack = "one label, from AUCs without and with its record"
     yield from _pair(attack, "exact AUCs", protocol, right, 2 * DATA_SETS * times)
 
 
-def _exact_figures(protocol: Protocol, clients: Clients, times: int, seed: int) -> Floats:
-    """The exact result, repeated ``times`` times; the seed is not used."""
-    return np.full(times, protocol.exact(clients))
-
-
-def _released_figures(protocol: Protocol, clients: Clients, times: int, seed: int) -> Floats:
-    """The protocol's result of each of ``times`` runs."""
-    return replicate(clients, protocol, times, seed).value
-
-
-def exact_rates(clients: Clients, edges: Floats) -> Floats:
+def exact_rates(clients: tp.Clients, edges: Floats) -> Floats:
     """False- and true-positive rates at ascending thresholds, shape (2, T)."""
     cells = np.searchsorted(edges, clients.scores, side="right") - 1
     both = _counts(cells, clients.labels, edges.size)
@@ -326,23 +442,15 @@ def exact_rates(clients: Clients, edges: Floats) -> Floats:
     return np.asarray(reached / np.maximum(reached[:, :1], 1))
 
 
-def called(protocol: Protocol) -> str:
+def called(protocol: tp.Protocol) -> str:
     """A protocol's name with its epsilon."""
     epsilon = protocol.settings.get("epsilon")
     return protocol.name if epsilon is None else f"{protocol.name}, epsilon {epsilon:g}"
 
 
-def private(protocol: Protocol) -> bool:
+def private(protocol: tp.Protocol) -> bool:
     """Whether the protocol guarantees anything."""
     return bool(np.isfinite(protocol.guarantee.epsilon))
-
-
-def _candidates(clients: Clients, edges: Floats, hidden: Integers) -> Floats:
-    """The exact curves under every labelling of the hidden records."""
-    cells = np.searchsorted(edges, clients.scores, side="right") - 1
-    known = np.delete(np.arange(clients.records), hidden)
-    negatives, positives = _counts(cells[known], clients.labels[known], edges.size)
-    return candidate_curves(positives, negatives, cells[hidden])
 
 
 def _counts(cells: Integers, labels: Labels, size: int) -> Integers:
@@ -353,22 +461,20 @@ def _counts(cells: Integers, labels: Labels, size: int) -> Integers:
 def _pair(
     attack: str,
     plain: str,
-    protocol: Protocol,
+    protocol: tp.Protocol,
     right: Integers,
     tries: int,
     trials: int | None = None,
-) -> Iterator[Exposure]:
+) -> Rows:
     """The same attack on the exact release and on the protocol's."""
-    yield Exposure(attack, plain, False, int(right[0]), tries, 0.5)
-    ceiling = label_ceiling(protocol.guarantee)
-    yield Exposure(
-        attack, called(protocol), private(protocol), int(right[1]), tries, 0.5, ceiling, trials
-    )
+    yield tp.Guesses(attack, plain, False, int(right[0]), tries, 0.5)
+    counts, limit = (int(right[1]), tries, 0.5), protocol.guarantee
+    yield tp.Guesses(attack, called(protocol), private(protocol), *counts, limit, trials)
 
 
-def _curve(protocol: Protocol, clients: Clients, seed: int) -> tuple[Floats, Floats] | None:
+def _curve(protocol: tp.Protocol, clients: tp.Clients, seed: int) -> tuple[Floats, Floats] | None:
     """The thresholds and rates of the ROC curve that a run publishes, if it publishes one."""
-    curve = simulate(clients, protocol, SimulatedNoise(seed)).server_result.roc
+    curve = simulate(clients, protocol, tp.SimulatedNoise(seed)).server_result.roc
     if curve is None:
         return None
     return curve.thresholds, np.stack([curve.false_positive_rate, curve.true_positive_rate])

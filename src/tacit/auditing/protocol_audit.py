@@ -6,15 +6,14 @@ The self-test audits the audit: it must refute mechanisms with a mistake, and no
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tacit.auditing import inferring, steps
-from tacit.auditing.exposure import Exposure, judged_together
+from tacit.auditing.inferring import Exposure, judged_together
 from tacit.auditing.steps import Effort, StepAudit, Target, audit_target, targets_of
 from tacit.protocol import audits
 from tacit.protocol.conversation import Protocol
@@ -158,15 +157,10 @@ def _attacks(case: audits.AuditCase, protocol: Protocol) -> list[list[Target]]:
     if case.apart or case.one_by_one or case.records <= TWO_RECORDS:
         return [[target] for target in targets]
     clients = protocol.audit_federation(TWO_RECORDS, apart=False)
-    small = defaultdict(list)
-    for target in targets_of(protocol, clients, tight=False):
-        small[target.name].append(target)
-    return [[target, *_first(small[target.name])] for target in targets]
-
-
-def _first(left: list[Target]) -> list[Target]:
-    """The first of those that are left, and none of them twice."""
-    return [left.pop(0)] if left else []
+    small = targets_of(protocol, clients, tight=False)
+    by_name = {each.name: iter([t for t in small if t.name == each.name]) for each in small}
+    none: Iterator[Target] = iter(())
+    return [[each, *itertools.islice(by_name.get(each.name, none), 1)] for each in targets]
 
 
 def _exposures(

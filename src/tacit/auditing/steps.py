@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,15 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import tacit.protocol as tp
 from tacit.arrays import Floats
 from tacit.auditing import distinguishing
 from tacit.auditing.questions import Question, neighbours, observe, questions_of
-from tacit.data.clients import Clients
 from tacit.privacy import doubles
-from tacit.privacy.cost import NOTHING, Adjacency, Cost
-from tacit.privacy.mechanisms.response import RandomisedResponse
-from tacit.privacy.noise import SimulatedNoise
-from tacit.protocol.conversation import Protocol, View
 
 MIN_FRACTION = 0.6
 """Fraction of a tight mechanism's epsilon that an attack should reach."""
@@ -84,18 +81,18 @@ class Target:
 
     name: str
     questions: tuple[Question, ...]
-    declared: Cost
-    adjacency: Adjacency
+    declared: tp.Cost
+    adjacency: tp.Adjacency
     one_by_one: int = 0
     tight: bool = True
 
     @property
-    def clients(self) -> Clients:
+    def clients(self) -> tp.Clients:
         """The data set on which the attack starts."""
         return self.questions[0].clients
 
     @property
-    def others(self) -> list[Clients]:
+    def others(self) -> list[tp.Clients]:
         """Its neighbours that are tried."""
         return list(neighbours(self.clients, self.adjacency, self.questions[0].client))
 
@@ -111,10 +108,10 @@ class Target:
     @cached_property
     def drawn(self) -> int:
         """The number of numbers that one draw makes, of which the attacker may use few."""
-        noise = SimulatedNoise(0)
+        noise = tp.SimulatedNoise(0)
         parts = (question.parts(self.clients, noise) for question in self.questions)
         made = sum(values.shape[-1] for reply in parts for values in reply.values())
-        return max(made, int(observe(self.questions, self.clients, SimulatedNoise(0)).shape[-1]))
+        return max(made, int(observe(self.questions, self.clients, tp.SimulatedNoise(0)).shape[-1]))
 
     def draws(self, effort: Effort) -> tuple[int, int]:
         """Draws of the pilot and of the attack."""
@@ -126,7 +123,7 @@ class Target:
 
     def observed(
         self,
-        clients: Clients,
+        clients: tp.Clients,
         noise: doubles.NoiseMaker,
         seed: int,
         tries: int,
@@ -144,14 +141,12 @@ class Target:
         low_bits : whether the attack uses the low bits of floating-point numbers.
         columns : the numbers that the attack uses.
         """
-        if self.one_by_one:
-            source = noise(seed, None)
-            rows = (observe(self.questions, clients, source, low_bits) for _ in range(tries))
-            return np.concatenate([row[:, columns] for row in rows])
         size = max(CHUNK // max(self.drawn, 1), 1)
         sizes = [min(size, tries - start) for start in range(0, tries, size)]
         seeds = np.random.SeedSequence(seed).generate_state(len(sizes), np.uint64)
-        sources = (noise(int(state), count) for state, count in zip(seeds, sizes, strict=True))
+        sources: Iterable[tp.NoiseSource] = map(noise, map(int, seeds), sizes)
+        if self.one_by_one:
+            sources = itertools.repeat(noise(seed, None), tries)
         return np.concatenate(
             [observe(self.questions, clients, source, low_bits)[:, columns] for source in sources]
         )
@@ -174,8 +169,8 @@ class StepAudit:
     """
 
     name: str
-    declared: Cost
-    adjacency: Adjacency
+    declared: tp.Cost
+    adjacency: tp.Adjacency
     bound: distinguishing.Distinguished | None
     tight: bool = True
     visible: float = 0.0
@@ -219,25 +214,25 @@ class StepAudit:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values; an unbounded epsilon is null."""
-        bound = self.bound
+        bound = {} if self.bound is None else vars(self.bound)
         return {
             "step": self.name,
             "declared": self.declared.to_dict() | {"adjacency": self.adjacency.value},
-            "epsilon_bound": None if bound is None else bound.epsilon,
+            "epsilon_bound": bound.get("epsilon"),
             "share": self.share,
             "visible": self.visible,
             "tight": self.tight,
-            "event_rate": None if bound is None else bound.event_rate,
-            "other_rate": None if bound is None else bound.other_rate,
-            "tries": 0 if bound is None else bound.tries,
+            "event_rate": bound.get("event_rate"),
+            "other_rate": bound.get("other_rate"),
+            "tries": bound.get("tries", 0),
             "holds": self.holds,
             "verdict": self.verdict,
         }
 
 
 def targets_of(
-    protocol: Protocol,
-    clients: Clients,
+    protocol: tp.Protocol,
+    clients: tp.Clients,
     one_by_one: int = 0,
     tight: bool = True,
     noise: doubles.NoiseMaker = doubles.simulated,
@@ -254,11 +249,11 @@ def targets_of(
     noise : makes the noise of the conversation.
     """
     questions = _spoken_conversation(protocol, clients, noise)
-    default = protocol.guarantee.adjacency or Adjacency.REPLACE
+    default = protocol.guarantee.adjacency or tp.Adjacency.REPLACE
     targets, seen = [], set()
     for question in questions:
         cost = question.cost
-        if question.name not in seen or cost != NOTHING:
+        if question.name not in seen or cost != tp.NOTHING:
             adjacency = cost.adjacency or default
             single = one_by_one or protocol.draws_by_step.get(question.name, 0)
             targets.append(Target(question.name, (question,), cost, adjacency, single, tight))
@@ -301,12 +296,13 @@ def audit_target(
     ------
     ValueError : for a reply whose size depends on the records.
     """
+    claimed = target.name, target.declared, target.adjacency
     if math.isinf(target.declared.epsilon):
-        return StepAudit(target.name, target.declared, target.adjacency, None)
+        return StepAudit(*claimed, None)
     seeds = [int(state) for state in np.random.SeedSequence(seed).generate_state(4, np.uint64)]
     pilot, tries = target.draws(effort)
 
-    def draw(data: Clients, index: int, times: int, columns: Any = slice(None)) -> Floats:
+    def draw(data: tp.Clients, index: int, times: int, columns: Any = slice(None)) -> Floats:
         return target.observed(data, noise, seeds[index], times, low_bits, columns)
 
     first = draw(target.clients, 0, pilot)
@@ -321,20 +317,12 @@ def audit_target(
     drawn = draw(target.clients, 2, tries, moved), draw(other, 3, tries, moved)
     bound = distinguishing.distinguish(*drawn, target.declared.delta, error)
     visible = _of_response(target.declared.epsilon, bound.tries, error)
-    return StepAudit(
-        target.name,
-        target.declared,
-        target.adjacency,
-        bound,
-        target.tight,
-        visible,
-        target.constant_cost,
-    )
+    return StepAudit(*claimed, bound, target.tight, visible, target.constant_cost)
 
 
 def _of_response(epsilon: float, tries: int, error: float) -> float:
     """The bound that typical draws of randomised response at this epsilon give."""
-    flipped = RandomisedResponse(epsilon).flip_probability if epsilon > 0 else 0.5
+    flipped = tp.RandomisedResponse(epsilon).probability if epsilon > 0 else 0.5
     unflipped = round(tries * (1 - flipped))
     return distinguishing.epsilon_bound(unflipped, tries - unflipped, tries, 0.0, error)
 
@@ -348,7 +336,7 @@ def _difference(first: Floats, second: Floats) -> float:
 
 
 def _moved_numbers(
-    target: Target, other: Clients, first: Floats, second: Floats, low_bits: bool
+    target: Target, other: tp.Clients, first: Floats, second: Floats, low_bits: bool
 ) -> NDArray[np.int64]:
     """The columns that a record moves: without noise, or visibly with noise."""
     bare = [
@@ -362,7 +350,7 @@ def _moved_numbers(
 
 
 def _spoken_conversation(
-    protocol: Protocol, clients: Clients, noise: doubles.NoiseMaker
+    protocol: tp.Protocol, clients: tp.Clients, noise: doubles.NoiseMaker
 ) -> Sequence[Question]:
     """A conversation in which some record answers every query."""
     for seed in range(COINS):
@@ -375,4 +363,4 @@ def _spoken_conversation(
 def _heard(question: Question) -> bool:
     speaking = question.query.step.participates(question.clients, question.query)
     attacked = question.clients.client_of_record == question.client
-    return bool((speaking & attacked).any()) or question.query.view is not View.EACH
+    return bool((speaking & attacked).any()) or question.query.view is not tp.View.EACH

@@ -13,7 +13,7 @@ import click
 from click.exceptions import Exit
 
 from tacit.auditing import protocol_audit
-from tacit.auditing.exposure import Exposure
+from tacit.auditing.inferring import Exposure
 from tacit.auditing.steps import MIN_FRACTION, StepAudit
 from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import JsonOutput, json_option, prompt_interrupt

@@ -10,7 +10,7 @@ positive.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -153,9 +153,7 @@ def _candidates(
     target: float | None,
 ) -> tuple[Candidate, ...]:
     """The candidates for a metric, by rank; with what a target takes, or where none is feasible."""
-    fitting = searching.families(trust, scenario, metric)
-    predicted = [(family, _candidate(family, scenario, shapes)) for family in fitting]
-    known = [(family, candidate) for family, candidate in predicted if candidate is not None]
+    known = list(_predicted(trust, scenario, metric, shapes))
     if target is not None or not any(candidate.feasible for _, candidate in known):
         compared = shapes[:COMPARED_SHAPES]
         known = [
@@ -167,34 +165,34 @@ def _candidates(
 
 def _others(trust: str, scenario: Scenario, shapes: tuple[Shape, ...]) -> tuple[Candidate, ...]:
     """What is predicted of protocols that estimate other figures, each figure's by rank."""
-    candidates = []
+    candidates: list[Candidate] = []
     for metric in searching.other_metrics():
-        if metric == searching.metric_by_class():
-            continue
-        fitting = searching.families(trust, scenario, metric)
-        predicted = [_candidate(family, scenario, shapes) for family in fitting]
-        candidates += sorted((each for each in predicted if each is not None), key=rank)
+        if metric != searching.metric_by_class():
+            predicted = _predicted(trust, scenario, metric, shapes)
+            candidates += sorted((candidate for _, candidate in predicted), key=rank)
     return tuple(candidates)
 
 
-def _candidate(family: Family, scenario: Scenario, shapes: tuple[Shape, ...]) -> Candidate | None:
-    """The family's best settings with their predictions; None where nothing is predicted."""
-    protocol = searching.best_settings(family, scenario, shapes[:COMPARED_SHAPES])
-    forecasts = []
-    for shape in shapes:
-        forecast = family.forecast(protocol, scenario, shape)
-        if forecast is NO_FORECAST:
-            return None
-        forecasts.append(forecast)
-    errors = [forecast.error for forecast in forecasts]
-    return Candidate(
-        protocol,
-        forecasts[0],
-        (min(errors), max(errors)),
-        protocol.traffic(scenario),
-        family.given_up,
-        family.metric.title,
-    )
+def _predicted(
+    trust: str, scenario: Scenario, metric: Metric, shapes: tuple[Shape, ...]
+) -> Iterator[tuple[Family, Candidate]]:
+    """Every family's best settings with their predictions, where something is predicted."""
+    for family in searching.families(trust, scenario, metric):
+        protocol = searching.best_settings(family, scenario, shapes[:COMPARED_SHAPES])
+        forecasts = [family.forecast(protocol, scenario, shape) for shape in shapes]
+        if not any(forecast is NO_FORECAST for forecast in forecasts):
+            errors = [forecast.error for forecast in forecasts]
+            yield (
+                family,
+                Candidate(
+                    protocol,
+                    forecasts[0],
+                    (min(errors), max(errors)),
+                    protocol.traffic(scenario),
+                    family.given_up,
+                    family.metric.title,
+                ),
+            )
 
 
 def _with_target(

@@ -11,27 +11,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import tacit.protocol as tp
 from tacit.privacy.composition import person_line
-from tacit.privacy.cost import Adjacency
-from tacit.protocol.conversation import Protocol
-from tacit.protocol.forecast import AREA, Forecast, Metric
+from tacit.protocol.forecast import AREA
 from tacit.protocol.registry import options_of
-from tacit.protocol.scenario import Scenario, Shape, Traffic
-from tacit.protocol.trust import Trust
 from tacit.results.estimate import finite
 from tacit.results.figure import AUC_FIGURE
 from tacit.results.text import aligned, paragraphs_and_table
 
-WHOLE_RECORD = (Adjacency.RECORD, Adjacency.REPLACE)
+WHOLE_RECORD = (tp.Adjacency.RECORD, tp.Adjacency.REPLACE)
 
 EQUAL_ERROR_RATIO = 1.1
 """Factor within which two errors count as equal."""
 
 HIDES = {
-    Adjacency.LABEL: "a record's label",
-    Adjacency.RECORD: "a record, added or removed",
-    Adjacency.REPLACE: "a record, replaced by any other",
-    Adjacency.SCORE: "a record's score",
+    tp.Adjacency.LABEL: "a record's label",
+    tp.Adjacency.RECORD: "a record, added or removed",
+    tp.Adjacency.REPLACE: "a record, replaced by any other",
+    tp.Adjacency.SCORE: "a record's score",
     None: "nothing by noise",
 }
 """What epsilon hides, in words."""
@@ -53,17 +50,17 @@ class Candidate:
         suffices.
     """
 
-    protocol: Protocol
-    forecast: Forecast
+    protocol: tp.Protocol
+    forecast: tp.Forecast
     error_range: tuple[float, float]
-    traffic: Traffic
+    traffic: tp.Traffic
     given_up: str
     figure: str = AUC_FIGURE
     smallest_epsilon: float | None = None
     fewest_records: int | None = None
 
     @property
-    def adjacency(self) -> Adjacency | None:
+    def adjacency(self) -> tp.Adjacency | None:
         """What epsilon hides; None where nothing is hidden by noise."""
         return self.protocol.guarantee.adjacency
 
@@ -107,7 +104,7 @@ class Candidate:
         }
 
 
-def of_persons(candidate: Candidate, named: Scenario, per_person: int) -> Candidate:
+def of_persons(candidate: Candidate, named: tp.Scenario, per_person: int) -> Candidate:
     """A candidate that was predicted with a record's fraction of epsilon, in a person's budget.
 
     Parameters
@@ -134,7 +131,7 @@ def for_reports(candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
     than it can use: records are added or removed rather than replaced, which takes less noise.
     """
     best: dict[tuple[str, int], Candidate] = {}
-    replaced = Adjacency.REPLACE
+    replaced = tp.Adjacency.REPLACE
     for each in sorted(candidates, key=lambda each: (each.adjacency is replaced, rank(each))):
         if each.feasible and each.protocol.serves_report:
             best.setdefault((each.protocol.name, rank(each)[0]), each)
@@ -199,15 +196,15 @@ class Plan:
         else 0.
     """
 
-    scenario: Scenario
+    scenario: tp.Scenario
     trust: str
     metric: str
     target: float | None
-    shapes: tuple[Shape, ...]
+    shapes: tuple[tp.Shape, ...]
     sampling_error: tuple[float, float]
     candidates: tuple[Candidate, ...]
     recommended: Candidate | None
-    elsewhere: Mapping[str, Sequence[Trust]]
+    elsewhere: Mapping[str, Sequence[tp.Trust]]
     others: tuple[Candidate, ...] = ()
     per_person: int = 0
 
@@ -254,12 +251,11 @@ class Plan:
         if self.recommended is None:
             return None
         person = f" --person COLUMN --per-person {self.per_person}" if self.per_person else ""
-        protocol = self.recommended.protocol
-        if not protocol.scores_by_class:
-            return f"tacit evaluate FILES {options_of(protocol)}{person}"
-        # the columns name the classes
-        options = options_of(protocol, {protocol.categories_setting})
-        return f"tacit evaluate FILES --scores COLUMN,... --label COLUMN {options}{person}"
+        protocol, columns, named = self.recommended.protocol, "", set[str]()
+        if protocol.scores_by_class:
+            # the columns name the classes
+            columns, named = " --scores COLUMN,... --label COLUMN", {protocol.categories_setting}
+        return f"tacit evaluate FILES{columns} {options_of(protocol, named)}{person}"
 
     def to_dict(self) -> dict[str, Any]:
         """The plan for JSON."""
@@ -300,7 +296,7 @@ class Plan:
         lines = [
             f"{scenario.records:,} records, {self._sides()}, "
             f"{scenario.clients:,} clients, epsilon {scenario.epsilon:g}, "
-            f"trust {self.trust}: {Trust.of(self.trust).description}",
+            f"trust {self.trust}: {tp.Trust.of(self.trust).description}",
             f"errors of the {_title(self.metric)} about these records' own; "
             f"an AUC of {assumed} is assumed",
         ]
@@ -351,7 +347,7 @@ class Plan:
 def _title(metric: str) -> str:
     """What a metric is called, be it a protocol's own figure."""
     try:
-        return Metric(metric).title
+        return tp.Metric(metric).title
     except ValueError:
         return metric
 
@@ -400,7 +396,7 @@ def _reason(chosen: Candidate, candidates: Sequence[Candidate]) -> str:
     return f"{text}, and no other candidate hides as much." if more else f"{text}."
 
 
-def _does(name: str, trusts: Sequence[Trust]) -> str:
+def _does(name: str, trusts: Sequence[tp.Trust]) -> str:
     """Under which trust models a protocol gives the metric."""
     *words, last = [trust.value for trust in trusts]
     alternatives = f"{', '.join(words)} or {last}" if words else last

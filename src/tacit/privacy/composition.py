@@ -29,16 +29,10 @@ OF_PERSON = {
 }
 """What a person's counted records change together, by what one record changes."""
 
-OF_RECORD: dict[tuple[Adjacency, Adjacency], int] = {
-    (Adjacency.RECORD, Adjacency.RECORD): 1,
-    (Adjacency.RECORD, Adjacency.REPLACE): 2,
-    (Adjacency.RECORD, Adjacency.LABEL): 2,
-    (Adjacency.RECORD, Adjacency.SCORE): 2,
-    (Adjacency.REPLACE, Adjacency.REPLACE): 1,
-    (Adjacency.REPLACE, Adjacency.LABEL): 1,
-    (Adjacency.REPLACE, Adjacency.SCORE): 1,
-    (Adjacency.LABEL, Adjacency.LABEL): 1,
-    (Adjacency.SCORE, Adjacency.SCORE): 1,
+OF_RECORD = {
+    **{(each, each): 1 for each in OF_PERSON},
+    **{(Adjacency.REPLACE, each): 1 for each in (Adjacency.LABEL, Adjacency.SCORE)},
+    **{(Adjacency.RECORD, each): 2 for each in OF_PERSON if each is not Adjacency.RECORD},
 }
 """``CHANGES`` among the kinds of changes of a record."""
 OF_PERSONS = {

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
+from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
@@ -205,10 +206,13 @@ MAX_KINDS = 200
 Way = Literal["basic", "zcdp", "pld"]
 
 
+def loss_distributions() -> Any:
+    """The module of dp-accounting's privacy-loss distributions, which takes a second to import."""
+    return import_module("dp_accounting.pld.privacy_loss_distribution")
+
+
 def compose(
-    costs: Iterable[Cost],
-    delta: float = 1e-6,
-    method: Literal["tightest", "basic", "zcdp", "pld"] = "tightest",
+    costs: Iterable[Cost], delta: float = 1e-6, method: Literal["tightest"] | Way = "tightest"
 ) -> Cost:
     """The guarantee of several releases about the same records, taken together.
 
@@ -422,17 +426,15 @@ def _loss_of(cost: Cost) -> Any:
 
 
 def _loss_of_parameters(epsilon: float, delta: float) -> Any:
-    from dp_accounting.pld import common, privacy_loss_distribution  # noqa: PLC0415
+    from dp_accounting.pld import common  # noqa: PLC0415
 
     parameters = common.DifferentialPrivacyParameters(epsilon, delta)
-    return privacy_loss_distribution.from_privacy_parameters(parameters)
+    return loss_distributions().from_privacy_parameters(parameters)
 
 
 def _convolved(losses: Iterable[tuple[Any, int]]) -> Any:
     """The privacy-loss distribution of all releases, each so many times."""
-    from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415
-
-    composed = privacy_loss_distribution.identity()
+    composed = loss_distributions().identity()
     for loss, times in losses:
         composed = composed.compose(loss.self_compose(times) if times > 1 else loss)
     return composed

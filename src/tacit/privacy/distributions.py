@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from tacit.arrays import Floats, Integers
+from tacit.arrays import Flags, Floats, Integers
 
 MAX_SENSITIVITY = 2**44
 """Largest sensitivity: noise of a larger size could leave the range of 64-bit integers."""
@@ -20,11 +21,15 @@ MAX_SUMMED_SCALE = 2.0**16
 def whole_sensitivity(sensitivity: ArrayLike) -> Integers:
     """The sensitivity as integers; refuses fractions, negative values and values above 2**44."""
     values = np.asarray(sensitivity)
-    refused = ~((values >= 0) & (values <= MAX_SENSITIVITY) & (values == np.floor(values)))
-    if np.any(refused):
-        first = values[refused].flat[0]
-        raise ValueError(f"sensitivity must be a whole number from 0 to 2**44, got {first}")
+    whole = (values >= 0) & (values <= MAX_SENSITIVITY) & (values == np.floor(values))
+    require(whole, values, "sensitivity must be a whole number from 0 to 2**44")
     return values.astype(np.int64)
+
+
+def require(met: Flags, values: NDArray[Any], requirement: str) -> None:
+    """Refuse values that do not all meet a requirement, with the first that does not."""
+    if not np.all(met):
+        raise ValueError(f"{requirement}, got {values[~met].flat[0]}")
 
 
 def discrete_laplace_variance(scale: ArrayLike) -> Floats:

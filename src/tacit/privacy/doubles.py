@@ -79,14 +79,10 @@ class RepeatedNoise(PublicCoins):
     seed, replicates : as for ``PublicCoins``.
     """
 
-    def __init__(self, seed: int, replicates: int | None) -> None:
-        super().__init__(seed, replicates)
-        self._seed = seed
-
     def draw(self, distribution: Distribution, shape: Shape) -> NDArray[Any]:
         """The same discrete Laplace noise every time; other draws without a mistake."""
         if isinstance(distribution, DiscreteLaplace):
-            return PublicCoins(self._seed, self.replicates).draw(distribution, shape)
+            return PublicCoins(self.seed, self.replicates).draw(distribution, shape)
         return super().draw(distribution, shape)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Flags, Floats, Integers
-from tacit.privacy.distributions import staircase_inner_width, whole_sensitivity
+from tacit.privacy.distributions import require, staircase_inner_width, whole_sensitivity
 
 Words = NDArray[np.uint64]
 Sampler = Callable[[float, int], Integers]
@@ -235,9 +235,7 @@ MIN_STAIRCASE_EPSILON = 2.0**-30
 def checked_scale(values: ArrayLike, name: str) -> Floats:
     """Scales as float64, each from 0 to ``MAX_SCALE``."""
     numbers = np.asarray(values, dtype=np.float64)
-    refused = ~((numbers >= 0) & (numbers <= MAX_SCALE))
-    if np.any(refused):
-        raise ValueError(f"{name} must be from 0 to 2**44, got {numbers[refused].flat[0]}")
+    require((numbers >= 0) & (numbers <= MAX_SCALE), numbers, f"{name} must be from 0 to 2**44")
     return numbers
 
 
@@ -245,11 +243,7 @@ def checked_epsilon(epsilon: ArrayLike, sensitivity: Integers | Floats) -> Float
     """Epsilon, refused out of range where the sensitivity is positive, and 1 where that is 0."""
     numbers, widths = np.broadcast_arrays(np.asarray(epsilon, dtype=np.float64), sensitivity)
     inside = np.isfinite(numbers) & (numbers >= MIN_STAIRCASE_EPSILON)
-    refused = (widths > 0) & ~inside
-    if np.any(refused):
-        raise ValueError(
-            f"epsilon must be finite and at least 2**-30, got {numbers[refused].flat[0]}"
-        )
+    require((widths == 0) | inside, numbers, "epsilon must be finite and at least 2**-30")
     allowed = np.where(widths > 0, numbers, 1.0)
     checked_scale(widths / allowed, "sensitivity / epsilon")
     return allowed

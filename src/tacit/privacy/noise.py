@@ -53,7 +53,7 @@ class SimulatedNoise(NoiseSource):
     def __init__(self, seed: int | None = None, replicates: int | None = None) -> None:
         if replicates is not None and replicates < 1:
             raise ValueError(f"replicates must be at least 1, got {replicates}")
-        self.replicates = replicates
+        self.seed, self.replicates = seed, replicates
         self._rng = np.random.default_rng(seed)
 
     def draw(self, distribution: Distribution, shape: Shape) -> NDArray[Any]:

@@ -128,7 +128,9 @@ class BitCounter:
     def __init__(self, size: int) -> None:
         if size & (size - 1) or not 0 < size <= ROW_WORDS * WORD_BYTES:
             raise ValueError(f"reports must have a power of two of bytes, got {size}")
-        self.size, self._counters = size, _Counters()
+        self.size = size
+        # of each weight a sum, and a row that waits for a second one
+        self._digits: list[list[Words]] = []
         # what does not fill a row yet
         self._rest = np.zeros(0, dtype=np.uint8)
 
@@ -141,56 +143,34 @@ class BitCounter:
         for part in (begun, flat):
             whole = part.size // row * row
             for words in part[:whole].view(np.uint64).reshape(-1, ROW_WORDS):
-                self._counters.add(words)
+                self._add_row(words)
             rests.append(part[whole:])
         # a copy, which keeps no block in memory
         self._rest = np.concatenate(rests)
 
+    def _add_row(self, carry: Words) -> None:
+        for rows in self._digits:
+            if len(rows) == 1:
+                rows.append(carry)
+                return
+            carry = _full_adder(rows[0], rows.pop(), carry)
+        self._digits.append([carry.copy()])
+
     def counts(self) -> Integers:
         """How often each bit is set in all of them, shape (8 size,)."""
-        return self._counters.counts(self.size) + _unpacked(self._rest, self.size)
-
-
-class _Counters:
-    """How often each bit of rows of words was set, in binary: a row of words for every digit."""
-
-    def __init__(self) -> None:
-        # of each weight a sum, and a row that waits for a second one
-        self._sums: list[Words] = []
-        self._waiting: list[Words | None] = []
-        self._unlike, self._both = np.empty(ROW_WORDS, np.uint64), np.empty(ROW_WORDS, np.uint64)
-
-    def add(self, row: Words) -> None:
-        """Add a row, which must not change afterwards."""
-        weight, carry = 0, row
-        while weight < len(self._sums):
-            waiting = self._waiting[weight]
-            if waiting is None:
-                self._waiting[weight] = carry
-                return
-            self._waiting[weight] = None
-            carry = self._full_adder(self._sums[weight], waiting, carry)
-            weight += 1
-        self._sums.append(carry.copy())
-        self._waiting.append(None)
-
-    def _full_adder(self, total: Words, first: Words, second: Words) -> Words:
-        """Put the sum of three bits into the first of them; return the carry, their majority."""
-        np.bitwise_xor(first, second, out=self._unlike)
-        carry = np.bitwise_and(first, second)
-        np.bitwise_and(self._unlike, total, out=self._both)
-        np.bitwise_or(carry, self._both, out=carry)
-        np.bitwise_xor(total, self._unlike, out=total)
-        return carry
-
-    def counts(self, size: int) -> Integers:
-        """How often each bit of reports of so many bytes was set, shape (8 size,)."""
-        counts = np.zeros(8 * size, dtype=np.int64)
-        for weight, rows in enumerate(zip(self._sums, self._waiting, strict=True)):
+        counts = _unpacked(self._rest, self.size)
+        for weight, rows in enumerate(self._digits):
             for row in rows:
-                if row is not None:
-                    counts += _unpacked(row.view(np.uint8), size) << weight
+                counts += _unpacked(row.view(np.uint8), self.size) << weight
         return counts
+
+
+def _full_adder(total: Words, first: Words, second: Words) -> Words:
+    """Put the sum of three bits into the first of them; return the carry, their majority."""
+    unlike, carry = first ^ second, first & second
+    carry |= unlike & total
+    total ^= unlike
+    return carry
 
 
 def _unpacked(flat: NDArray[np.uint8], size: int) -> Integers:

@@ -107,8 +107,8 @@ class AttackSizes:
 
 
 @dataclass(frozen=True)
-class GuessCounts:
-    """How often an attacker guessed right.
+class Guesses:
+    """How often an attacker guessed right, and the guarantee that limits it.
 
     Parameters
     ----------
@@ -117,6 +117,9 @@ class GuessCounts:
     protected : whether something protects it.
     right, tries : the number of right guesses, and of all guesses.
     blind : the fraction of right guesses of an attacker who sees no release.
+    guarantee : what limits the guesses of a label that a coin draws; None for no limit.
+    trials : independent trials; None where every guess is one. Guesses from one release are not
+        independent.
     """
 
     attack: str
@@ -125,18 +128,6 @@ class GuessCounts:
     right: int
     tries: int
     blind: float
-
-
-@dataclass(frozen=True)
-class Guesses(GuessCounts):
-    """How often an attacker guessed right, and the guarantee that limits it.
-
-    Parameters
-    ----------
-    guarantee : what limits the guesses of a label that a coin draws; None for no limit.
-    trials : independent trials; None where every guess is one.
-    """
-
     guarantee: Cost | None = None
     trials: int | None = None
 

@@ -101,16 +101,14 @@ def check_bytes(protocol: Protocol, clients: Clients) -> None:
     It catches fields that cannot be sent, and wrong byte counts.
     """
     for query, reply in conversation_of(clients, protocol, NoNoise(), ClientState()):
-        if query.view is not View.EACH:
-            message = fields.encode(dict(reply))
-            assert len(message) == fields.sum_size(reply)
-            assert_same(reply, fields.decode(message))
-            continue
-        sizes = fields.sizes_by_client(reply, clients.count)
-        for k in range(clients.count):
-            part = fields.reply_of(reply, k)
+        if query.view is View.EACH:
+            sizes = fields.sizes_by_client(reply, clients.count)
+            parts = [(fields.reply_of(reply, k), sizes[k]) for k in range(clients.count)]
+        else:
+            parts = [(dict(reply), fields.sum_size(reply))]
+        for part, size in parts:
             message = fields.encode(part)
-            assert len(message) == sizes[k]
+            assert len(message) == size
             assert_same(part, fields.decode(message))
 
 
@@ -165,8 +163,9 @@ def check_exactness(protocol: Protocol, clients: Clients) -> None:
 
 def copies_of(clients: Clients, times: int) -> Clients:
     """Clients that hold every record so often."""
-    offsets = np.concatenate(([0], np.cumsum(clients.sizes * times))).astype(np.int64)
-    return Clients(np.repeat(clients.scores, times), np.repeat(clients.labels, times), offsets)
+    record = np.repeat(np.arange(clients.records), times)
+    ids = clients.client_of_record[record]
+    return Clients.from_arrays(clients.scores[record], clients.labels[record], ids)
 
 
 def check_spending(protocol: Protocol, clients: Clients) -> None:
@@ -210,13 +209,13 @@ def far_records(seed: int) -> Clients:
 
 
 def check_neighbours(protocol: Protocol, seed: int) -> None:
-    """No neighbour costs more than the step declares, and the worst one nearly that.
+    """No neighbour costs more than the step declares.
 
-    Exact, not sampled: the noise that each step asks for against what any neighbour moves.
-    Label-private steps are given the same ranks for both data sets, as scores are public there. It
-    catches a wrong sensitivity, a private value without noise, be it the largest of a client or in
-    a step that costs nothing, a cost or a size that depends on the records, a cost far too high,
-    and a range of scores that is needed but not declared.
+    And the worst one costs nearly that. Exact, not sampled: the noise that each step asks for
+    against what any neighbour moves. Label-private steps are given the same ranks for both data
+    sets, as scores are public there. It catches a wrong sensitivity, a private value without noise,
+    be it the largest of a client or in a step that costs nothing, a cost or a size that depends on
+    the records, a cost far too high, and a range of scores that is needed but not declared.
     """
     _check_losses(protocol, protocol.fitted(two_records(seed)))
     if protocol.score_range is None:
@@ -233,16 +232,19 @@ def _check_losses(protocol: Protocol, clients: Clients) -> list[tuple[Cost, list
     measured = []
     for query, reply in conversation_of(clients, protocol, NoNoise(), notes):
         cost = query.step.cost(clients, query, ClientState())
-        if math.isinf(cost.epsilon):
+        # a step that costs nothing must hide what the whole guarantee does
+        hidden = protocol.guarantee if cost == NOTHING else cost
+        if math.isinf(hidden.epsilon) or cost == hidden == NOTHING:
             continue
+        assert hidden.adjacency is not None
+        neighbours = list(recording.neighbours(clients, hidden.adjacency))
+        again = [query.step.cost(other, query, ClientState()) for other in neighbours]
+        assert all(each == cost for each in again), "the declared cost depends on the records"
         if cost == NOTHING:
-            _check_free(protocol, clients, query, reply)
+            for other in neighbours:
+                moved = query.step.answer(other, query, NoNoise(), ClientState())
+                recording.loss_between(reply, moved, recording.Recorder())
             continue
-        assert cost.adjacency is not None
-        for other in recording.neighbours(clients, cost.adjacency):
-            again = query.step.cost(other, query, ClientState())
-            assert again == cost, "the declared cost depends on the records"
-        neighbours = recording.neighbours(clients, cost.adjacency)
         step_losses = list(losses(clients, neighbours, query, cost, notes))
         worst = max(loss.delta(cost.epsilon) for loss in step_losses)
         assert worst <= max(cost.delta, 0.0) * (1 + 1e-9), "a neighbour costs more than declared"
@@ -251,11 +253,12 @@ def _check_losses(protocol: Protocol, clients: Clients) -> list[tuple[Cost, list
 
 
 def check_persons(protocol: Protocol, seed: int) -> None:
-    """All that a person's records change together costs no more than the budget that was named.
+    """A person costs no more than the named budget.
 
-    The person has more records than count. Exact, as the privacy law: with the part of the budget
-    that a record has, no step moves its statistics by more than the person's cost allows. It
-    catches a draw that depends on other persons, and a budget that is divided by too little.
+    That is: all that a person's records change together. The person has more records than count.
+    Exact, as the privacy law: with the part of the budget that a record has, no step moves its
+    statistics by more than the person's cost allows. It catches a draw that depends on other
+    persons, and a budget that is divided by too little.
     """
     everybody = one_client(seed)
     persons = as_persons(np.arange(everybody.records) // PERSON_RECORDS)
@@ -296,18 +299,6 @@ def _one_flip(noise: recording.Recorder) -> float:
     """The privacy loss of one bit that is flipped."""
     flip = noise.flips[0]
     return math.log((1 - flip) / flip)
-
-
-def _check_free(protocol: Protocol, clients: Clients, query: Query, reply: Reply) -> None:
-    """A step that costs nothing replies the same for all neighbours that the guarantee hides."""
-    adjacency = protocol.guarantee.adjacency
-    if adjacency is None or math.isinf(protocol.guarantee.epsilon):
-        return
-    for other in recording.neighbours(clients, adjacency):
-        moved = query.step.answer(other, query, NoNoise(), ClientState())
-        recording.loss_between(reply, moved, recording.Recorder())
-        again = query.step.cost(other, query, ClientState())
-        assert again == NOTHING, "the declared cost depends on the records"
 
 
 def losses(
@@ -352,14 +343,15 @@ def _bit_loss(reply: Reply, other: Reply, noise: recording.Recorder) -> recordin
 
 
 def check_errors(case: audits.ErrorCase) -> None:
-    """The errors vary as predicted within 10 %, and 95 % intervals cover 93 to 97 % of the time.
+    """Predicted errors and intervals hold.
 
-    False alarms, over the choice of the seed: with 2,500 repetitions the error of the standard
-    deviation is 1.4 % (2.2 % for the heavier tails of staircase noise) and that of the coverage
-    0.44 %, so that a correct protocol misses a bound with probability below 1e-5; with 800
-    repetitions (2.5 % and 0.77 %) below 1e-2. Where an error of approximation is more than a third
-    of that by noise, intervals may cover more: of one data set it is the same in every run. It
-    catches wrong variance formulas and unknown bias.
+    The errors vary as predicted within 10 %, and 95 % intervals cover 93 to 97 % of the time. False
+    alarms, over the choice of the seed: with 2,500 repetitions the error of the standard deviation
+    is 1.4 % (2.2 % for the heavier tails of staircase noise) and that of the coverage 0.44 %, so
+    that a correct protocol misses a bound with probability below 1e-5; with 800 repetitions (2.5 %
+    and 0.77 %) below 1e-2. Where an error of approximation is more than a third of that by noise,
+    intervals may cover more: of one data set it is the same in every run. It catches wrong variance
+    formulas and unknown bias.
     """
     clients = case.protocol.fitted(binormal_clients(3200, 4800, 8, seed=5))
     server_result = repeat_results(clients, case.protocol, case.repeats, seed=11)
@@ -376,11 +368,12 @@ VANISHED = 1
 
 
 def check_vanishing(protocol: Protocol) -> None:
-    """A client that vanishes weakens no guarantee unless the result says so.
+    """A client that vanishes weakens no guarantee.
 
-    Where so few clients may answer that their shares are not the whole noise, the result has a
-    ``protection``; and a step that draws shares says among how many clients. It catches noise that
-    is divided among all without ``min_clients`` or ``protection``, and ``shares`` that are missing.
+    Unless the result says so. Where so few clients may answer that their shares are not the whole
+    noise, the result has a ``protection``; and a step that draws shares says among how many
+    clients. It catches noise that is divided among all without ``min_clients`` or ``protection``,
+    and ``shares`` that are missing.
     """
     clients, notes = protocol.fitted(binormal_clients(8, 12, 4)), ClientState()
     for query, _ in conversation_of(clients, protocol, NoNoise(), notes):
@@ -409,13 +402,14 @@ SMALL_COVERED = 0.85
 
 
 def check_small(case: audits.ErrorCase) -> None:
-    """On 300 and on 2,000 records intervals cover nearly as often as they say.
+    """Intervals hold on few records.
 
-    Over 12 data sets and 13 runs of each. False alarm: were all runs of a data set to cover or miss
-    together, 2 of 12 would miss, which fails, with probability 0.12 over the seeds, which are
-    fixed; where runs are independent, the coverage of 156 intervals falls below 0.85 with
-    probability below 1e-5. Power: coverage of 0.77 is then rejected with probability above 0.99. It
-    catches errors that hold for many records only, such as a choice from a noisy first round.
+    On 300 and on 2,000 records they cover nearly as often as they say. Over 12 data sets and 13
+    runs of each. False alarm: were all runs of a data set to cover or miss together, 2 of 12 would
+    miss, which fails, with probability 0.12 over the seeds, which are fixed; where runs are
+    independent, the coverage of 156 intervals falls below 0.85 with probability below 1e-5. Power:
+    coverage of 0.77 is then rejected with probability above 0.99. It catches errors that hold for
+    many records only, such as a choice from a noisy first round.
     """
     for records in SMALL:
         covered: list[float] = []
@@ -442,11 +436,12 @@ SAMPLING_RATIO = (0.65, 1.55)
 
 
 def check_sampling(case: audits.ErrorCase) -> None:
-    """The sampling error is the spread of exact figures over data sets of the population.
+    """The sampling error is that of the population.
 
-    Of 80 data sets of 2,000 records. False alarm: 1e-5 (the spread's own error is 8 %). It catches
-    a sampling error that is doubled, or halved. It is the mean of runs with noise: an estimate from
-    flipped bits is debiased, and says nothing where no bit was flipped.
+    That is the spread of exact figures over data sets. Of 80 data sets of 2,000 records. False
+    alarm: 1e-5 (the spread's own error is 8 %). It catches a sampling error that is doubled, or
+    halved. It is the mean of runs with noise: an estimate from flipped bits is debiased, and says
+    nothing where no bit was flipped.
     """
     populations = [
         case.protocol.fitted(drawn_records(SMALL[-1], seed)) for seed in range(POPULATIONS)
@@ -468,11 +463,11 @@ FORECAST_REPEATS = 100
 
 
 def check_forecast(protocol: Protocol) -> None:
-    """The predicted error is that of many runs, up to a factor of two.
+    """The forecast is the error of runs.
 
-    Over 100 runs on 4,000 records, whose error is known to 7 %. A forecast that is right within a
-    third is refused with probability below 1e-4, and one that is tripled accepted so seldom. It
-    catches a forecast that is tripled, and one of another figure.
+    Up to a factor of two. Over 100 runs on 4,000 records, whose error is known to 7 %. A forecast
+    that is right within a third is refused with probability below 1e-4, and one that is tripled
+    accepted so seldom. It catches a forecast that is tripled, and one of another figure.
     """
     epsilon = protocol.guarantee.epsilon
     scenario = Scenario(4000, 1600, 4, epsilon if math.isfinite(epsilon) else 1.0)
@@ -492,7 +487,7 @@ def check_forecast(protocol: Protocol) -> None:
 
 
 def check_limits(protocol: Protocol) -> None:
-    """The figure's limits hold the figure.
+    """The limits hold the figure.
 
     It catches a range that withholds or clips what the protocol estimates.
     """
@@ -504,10 +499,11 @@ def check_limits(protocol: Protocol) -> None:
 
 
 def check_wrong_noise(case: audits.ErrorCase, factor: float) -> None:
-    """A noise scale 30 % off is noticed: the law on errors is not blind.
+    """A noise scale 30 percent off is noticed.
 
-    With 500 repetitions the error of the standard deviation is 3.2 %, that of a coverage of 87 %
-    1.5 %: noise that is off passes for right with probability below 1e-4.
+    So the law on errors is not blind. With 500 repetitions the error of the standard deviation is
+    3.2 %, that of a coverage of 87 % 1.5 %: noise that is off passes for right with probability
+    below 1e-4.
     """
     clients = case.protocol.fitted(binormal_clients(3200, 4800, 8, seed=5))
     noise = recording.Rescaled(factor, 11, NOTICED_REPEATS)
@@ -525,7 +521,7 @@ def deviation_and_coverage(server_result: ServerResult, exact: float) -> tuple[f
 
 
 def check_system_noise(protocol: Protocol) -> None:
-    """Exact noise from the operating system runs the protocol.
+    """Exact noise from the system runs every protocol.
 
     It catches statistics that are not integers, and parameters that exact samplers refuse.
     """

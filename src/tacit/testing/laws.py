@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -63,42 +64,82 @@ def federations(draw: st.DrawFn) -> Clients:
     return Clients(np.array(scores), np.array(labels, dtype=np.int8), offsets)
 
 
+Case = Any
+"""A protocol, or what is declared about its errors (``audits.ErrorCase``)."""
+
+
 @dataclass(frozen=True)
 class Law:
-    """A law about one protocol and one small federation that Hypothesis draws.
+    """A law about one case.
 
     Parameters
     ----------
-    name : of the test.
-    check : raises AssertionError where the law is broken.
-    exempt : why the law does not apply; empty where it does.
+    check : raises AssertionError where the law is broken. The first sentence of its docstring is
+        the law.
+    exempt : whether the law does not apply to a case, or why.
+    of_errors : whether the law is about the cases of errors, not about protocols.
+    values : what the check takes after the case, one after another.
+    drawn : whether it takes a small federation that Hypothesis draws.
     """
 
-    name: str
-    check: Callable[[Protocol, Clients], None]
-    exempt: Callable[[audits.LawTraits], str] = lambda traits: ""
+    check: Callable[..., None]
+    exempt: Callable[[Case], object] = lambda case: False
+    of_errors: bool = False
+    values: tuple[float, ...] = ()
+    drawn: bool = False
 
+    @property
+    def name(self) -> str:
+        """The name of its test: the law in words."""
+        words = str(self.check.__doc__).partition(".")[0].lower().split()
+        return "_".join(["test", *words])
+
+    def test(self, every: Mapping[str, Case]) -> Test | None:
+        """The test of all cases to which the law applies; None where there are none."""
+        cases = {name: case for name, case in every.items() if not self.exempt(case)}
+
+        def alone(name: str) -> None:
+            self.check(cases[name])
+
+        def with_value(name: str, value: float) -> None:
+            self.check(cases[name], value)
+
+        def with_clients(name: str, clients: Clients) -> None:
+            protocol = cases[name]
+            assume(clients.count >= protocol.law_traits.min_clients)
+            self.check(protocol, protocol.fitted(clients))
+
+        test: Test = with_clients if self.drawn else with_value if self.values else alone
+        test.__name__ = test.__qualname__ = self.name
+        test.__doc__ = self.check.__doc__
+        if self.drawn:
+            test = few(given(clients=federations())(test))
+        if self.values:
+            test = pytest.mark.parametrize("value", self.values)(test)
+        return pytest.mark.parametrize("name", list(cases))(test) if cases else None
+
+
+about_clients = partial(Law, drawn=True)
+about_errors = partial(Law, of_errors=True)
 
 LAWS = (
-    Law(
-        "test_a_batch_answers_as_its_clients_one_at_a_time",
-        checks.check_batches,
-        lambda traits: traits.indivisible,
-    ),
-    Law("test_replies_travel_as_bytes_of_the_stated_size", checks.check_bytes),
-    Law("test_any_chunking_gives_the_same_estimate", checks.check_chunks),
-    Law("test_replicates_without_noise_are_copies", checks.check_replicates),
-    Law(
-        "test_the_order_of_clients_and_records_does_not_matter",
-        checks.check_order,
-        lambda traits: traits.unordered,
-    ),
-    Law(
-        "test_without_noise_the_estimate_is_exact_on_what_is_measured",
-        checks.check_exactness,
-        lambda traits: traits.inexact,
-    ),
-    Law("test_a_run_spends_what_the_protocol_declares", checks.check_spending),
+    about_clients(checks.check_batches, lambda protocol: protocol.law_traits.indivisible),
+    about_clients(checks.check_bytes),
+    about_clients(checks.check_chunks),
+    about_clients(checks.check_replicates),
+    about_clients(checks.check_order, lambda protocol: protocol.law_traits.unordered),
+    about_clients(checks.check_exactness, lambda protocol: protocol.law_traits.inexact),
+    about_clients(checks.check_spending),
+    Law(checks.check_neighbours, lambda each: each.law_traits.unmeasured_loss, values=SEEDS),
+    Law(checks.check_persons, lambda each: each.law_traits.unmeasured_loss, values=SEEDS),
+    about_errors(checks.check_errors),
+    about_errors(checks.check_wrong_noise, lambda case: not case.noticed, values=FACTORS),
+    about_errors(checks.check_small, lambda case: case.protocol.law_traits.few_records),
+    about_errors(checks.check_sampling),
+    Law(checks.check_forecast, lambda protocol: protocol.law_traits.unforecast),
+    Law(checks.check_vanishing),
+    Law(checks.check_limits),
+    Law(checks.check_system_noise),
 )
 
 
@@ -125,35 +166,8 @@ def laws_for(*subjects: Protocol | type[Protocol]) -> dict[str, Test]:
         for subject in subjects
     )
     errors = _merged(_error_cases(subject) for subject in subjects)
-    noticed = {name: case for name, case in errors.items() if case.noticed}
-    many = {n: case for n, case in errors.items() if not case.protocol.law_traits.few_records}
-    forecast = {n: each for n, each in protocols.items() if not each.law_traits.unforecast}
-    tests = [_drawn(law, protocols) for law in LAWS]
-    tests += [
-        _seeded(
-            protocols,
-            "test_no_neighbour_costs_more_than_the_step_declares",
-            checks.check_neighbours,
-        ),
-        _seeded(
-            protocols,
-            "test_a_person_costs_no_more_than_the_named_budget",
-            checks.check_persons,
-        ),
-        _tested("test_predicted_errors_and_intervals_hold", checks.check_errors, errors),
-        _scaled(noticed),
-        _tested("test_intervals_hold_on_few_records", checks.check_small, many),
-        _tested("test_the_sampling_error_is_that_of_the_population", checks.check_sampling, errors),
-        _tested("test_the_forecast_is_the_error_of_runs", checks.check_forecast, forecast),
-        _tested("test_a_client_that_vanishes_is_said", checks.check_vanishing, protocols),
-        _tested("test_the_limits_hold_the_figure", checks.check_limits, protocols),
-        _tested(
-            "test_exact_noise_from_the_system_runs_every_protocol",
-            checks.check_system_noise,
-            protocols,
-        ),
-    ]
-    return {test.__name__: test for test in tests if test is not None}
+    tests = {law.name: law.test(errors if law.of_errors else protocols) for law in LAWS}
+    return {name: test for name, test in tests.items() if test is not None}
 
 
 def _error_cases(subject: Protocol | type[Protocol]) -> Mapping[str, audits.ErrorCase]:
@@ -173,61 +187,3 @@ def _merged(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
                 raise ValueError(f"two cases of the laws are called {name!r}")
             cases[name] = case
     return cases
-
-
-def _drawn(law: Law, protocols: Mapping[str, Protocol]) -> Test | None:
-    """The test of a law about federations that Hypothesis draws."""
-
-    def test(name: str, clients: Clients) -> None:
-        protocol = protocols[name]
-        assume(clients.count >= protocol.law_traits.min_clients)
-        law.check(protocol, protocol.fitted(clients))
-
-    names = [name for name, each in protocols.items() if not law.exempt(each.law_traits)]
-    test = _named(test, law.name, law.check)
-    return _cases(few(given(clients=federations())(test)), names)
-
-
-def _seeded(
-    protocols: Mapping[str, Protocol], law: str, check: Callable[[Protocol, int], None]
-) -> Test | None:
-    """The test of a privacy law, on several small clients."""
-
-    def test(name: str, seed: int) -> None:
-        check(protocols[name], seed)
-
-    names = [name for name, each in protocols.items() if not each.law_traits.unmeasured_loss]
-    test = _named(test, law, check)
-    return _cases(pytest.mark.parametrize("seed", SEEDS)(test), names)
-
-
-def _scaled(cases: Mapping[str, audits.ErrorCase]) -> Test | None:
-    """The test that wrong noise is noticed."""
-
-    def test(name: str, factor: float) -> None:
-        checks.check_wrong_noise(cases[name], factor)
-
-    test = _named(test, "test_a_noise_scale_30_percent_off_is_noticed", checks.check_wrong_noise)
-    named = _cases(test, list(cases))
-    return named and pytest.mark.parametrize("factor", FACTORS)(named)
-
-
-def _tested(name: str, check: Callable[[Any], None], cases: Mapping[str, Any]) -> Test | None:
-    """The test of a law about a case alone."""
-
-    def test(name: str) -> None:
-        check(cases[name])
-
-    return _cases(_named(test, name, check), list(cases))
-
-
-def _named(test: Test, name: str, check: Callable[..., None]) -> Test:
-    """A test under its law's name, with its law's description."""
-    test.__name__ = test.__qualname__ = name
-    test.__doc__ = check.__doc__
-    return test
-
-
-def _cases(test: Test, names: list[str]) -> Test | None:
-    """A test with a case for each name; None for none."""
-    return pytest.mark.parametrize("name", names)(test) if names else None

@@ -10,26 +10,23 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+import tacit.protocol as tp
 from tacit.arrays import Integers
 from tacit.auditing.questions import changed, removed
-from tacit.data.clients import Clients
-from tacit.data.ragged import Ragged
-from tacit.privacy.cost import Adjacency
+from tacit.privacy.doubles import PublicCoins, ScaledNoise
 from tacit.privacy.mechanisms.gaussian import Gaussian
 from tacit.privacy.mechanisms.interface import Distribution, Mechanism
 from tacit.privacy.mechanisms.laplace import PolyaShare
-from tacit.privacy.mechanisms.response import Bits, RandomisedResponse
-from tacit.privacy.noise import NoNoise, SimulatedNoise
-from tacit.protocol.conversation import Field, Reply
+from tacit.privacy.mechanisms.response import Bits
 
 
-def values_of(value: Field) -> np.ndarray[Any, Any]:
+def values_of(value: tp.Field) -> np.ndarray[Any, Any]:
     """A field's numbers, without their cuts by client."""
-    return value.values if isinstance(value, Ragged) else np.asarray(value)
+    return value.values if isinstance(value, tp.Ragged) else np.asarray(value)
 
 
 @dataclass
-class Recorder(NoNoise):
+class Recorder(tp.NoNoise):
     """No noise, but a record of the noise that was asked for, and flips on demand.
 
     ``shares`` are the shares of a sum's noise, each as a multiple of the whole.
@@ -44,8 +41,8 @@ class Recorder(NoNoise):
     def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> Any:
         """No noise, and a record of what was asked for."""
         drawn = super().draw(distribution, shape)
-        if isinstance(distribution, RandomisedResponse | Bits):
-            self.flips.append(flip_chance(distribution))
+        if isinstance(distribution, tp.RandomisedResponse | Bits):
+            self.flips.append(distribution.probability)
             if self.flipped is not None:
                 drawn.reshape(-1)[self.flipped] = True
         elif isinstance(distribution, Mechanism):
@@ -53,13 +50,6 @@ class Recorder(NoNoise):
             if isinstance(distribution, PolyaShare):
                 self.shares.append(float(distribution.share))
         return drawn
-
-
-def flip_chance(distribution: RandomisedResponse | Bits) -> float:
-    """The probability of True."""
-    if isinstance(distribution, Bits):
-        return distribution.probability
-    return distribution.flip_probability
 
 
 @dataclass(frozen=True)
@@ -77,7 +67,7 @@ class Loss:
         return float(ndtr(mu / 2 - rest / mu) - math.exp(rest) * ndtr(-mu / 2 - rest / mu))
 
 
-def loss_between(first_reply: Reply, second_reply: Reply, noise: Recorder) -> Loss:
+def loss_between(first_reply: tp.Reply, second_reply: tp.Reply, noise: Recorder) -> Loss:
     """Privacy loss between two noiseless replies of one client, entry by entry.
 
     The draws, in order, belong to the entries of the fields, in order; entries without a draw must
@@ -106,7 +96,7 @@ def loss_between(first_reply: Reply, second_reply: Reply, noise: Recorder) -> Lo
     return Loss(epsilon, squared)
 
 
-def check_sizes(first_reply: Reply, second_reply: Reply) -> None:
+def check_sizes(first_reply: tp.Reply, second_reply: tp.Reply) -> None:
     """Replies of neighbours have the same fields, with the same numbers of values."""
     sizes = [
         {name: values_of(value).shape for name, value in reply.items()}
@@ -119,50 +109,45 @@ REPLACED = ((0.0, 0), (0.5, 1), (1.0, 1), (1.0, 0))
 """Scores and labels of a record in another's place."""
 
 
-def neighbours(clients: Clients, adjacency: Adjacency) -> Iterator[Clients]:
+def neighbours(clients: tp.Clients, adjacency: tp.Adjacency) -> Iterator[tp.Clients]:
     """Every data set of one client that differs from this in one record, on a grid of scores."""
     for record, (score, label) in enumerate(zip(clients.scores, clients.labels, strict=True)):
         others = {
-            Adjacency.LABEL: [(score, 1 - label)],
-            Adjacency.REPLACE: REPLACED,
-            Adjacency.SCORE: [(0.0, label), (1.0, label)],
+            tp.Adjacency.LABEL: [(score, 1 - label)],
+            tp.Adjacency.REPLACE: REPLACED,
+            tp.Adjacency.SCORE: [(0.0, label), (1.0, label)],
         }
         yield from (changed(clients, record, *other) for other in others.get(adjacency, ()))
-        if adjacency is Adjacency.RECORD and clients.records > 1:
+        if adjacency is tp.Adjacency.RECORD and clients.records > 1:
             yield removed(clients, 0, record)
 
 
-def without_person(clients: Clients, adjacency: Adjacency | None) -> Iterator[Clients]:
+def without_person(clients: tp.Clients, adjacency: tp.Adjacency | None) -> Iterator[tp.Clients]:
     """Data sets in which all records of one person changed as far as an adjacency lets them."""
     if clients.persons is None:
         raise ValueError("nothing says whose records these are")
     for person in np.unique(clients.persons):
         of_person = clients.persons == person
-        if adjacency is Adjacency.LABEL:
+        if adjacency is tp.Adjacency.RECORD:
+            kept = ~of_person
+            left = clients.scores[kept], clients.labels[kept]
+            yield tp.Clients.from_arrays(*left, persons=clients.persons[kept])
+        if adjacency is tp.Adjacency.LABEL:
             yield replace(clients, labels=np.where(of_person, 1 - clients.labels, clients.labels))
-        if adjacency is Adjacency.RECORD:
-            left = ~of_person
-            yield Clients.from_arrays(
-                clients.scores[left], clients.labels[left], persons=clients.persons[left]
-            )
         for score, label in ((0.0, 0), (1.0, 1), (1.0, 0)):
             scores = np.where(of_person, score, clients.scores)
-            if adjacency is Adjacency.REPLACE:
-                labels = np.where(of_person, label, clients.labels).astype(np.int8)
+            labels = np.where(of_person, label, clients.labels).astype(np.int8)
+            if adjacency is tp.Adjacency.REPLACE:
                 yield replace(clients, scores=scores, labels=labels)
-            if adjacency is Adjacency.SCORE:
+            if adjacency is tp.Adjacency.SCORE:
                 yield replace(clients, scores=scores)
 
 
-class Rescaled(SimulatedNoise):
-    """Noise whose scale is wrong by a factor."""
-
-    def __init__(self, factor: float, seed: int, replicates: int) -> None:
-        super().__init__(seed, replicates)
-        self.factor = factor
+class Rescaled(ScaledNoise):
+    """Noise whose scale is wrong by a factor; bits as they should be."""
 
     def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> Any:
         """Noise of the wrong scale; bits as they should be."""
-        if isinstance(distribution, RandomisedResponse | Bits):
-            return super().draw(distribution, shape)
-        return super().draw(distribution.scaled(self.factor), shape)
+        if isinstance(distribution, tp.RandomisedResponse | Bits):
+            return PublicCoins.draw(self, distribution, shape)
+        return super().draw(distribution, shape)

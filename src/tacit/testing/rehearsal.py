@@ -11,10 +11,11 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
+from tacit.arrays import Integers
 from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
 from tacit.privacy.noise import NoiseSource, SystemNoise
@@ -85,7 +86,7 @@ class Refusal:
     reason: messages.SignedMessageError
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Rehearsal(Run):
     """A run by messages.
 
@@ -99,14 +100,12 @@ class Rehearsal(Run):
     messages : every message as it was sent, by way, round and party, for a replay.
     """
 
-    members: tuple[int, ...] = ()
-    declined: dict[int, str] = field(default_factory=dict)
-    repeats: tuple[str, ...] = ()
-    refusals: tuple[Refusal, ...] = ()
-    bytes_received: np.ndarray[tuple[int], np.dtype[np.int64]] = field(
-        default_factory=lambda: np.zeros(0, dtype=np.int64)
-    )
-    messages: dict[tuple[str, int, int], bytes] = field(default_factory=dict, repr=False)
+    members: tuple[int, ...]
+    declined: dict[int, str]
+    repeats: tuple[str, ...]
+    refusals: tuple[Refusal, ...]
+    bytes_received: Integers
+    messages: dict[tuple[str, int, int], bytes] = field(repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,27 +127,13 @@ class Keys:
         return cls(tuple(Identity.generate() for _ in range(parties)), Identity.generate())
 
     def agreement(
-        self,
-        protocol: Protocol,
-        min_clients: int = 0,
-        colluders: int | None = None,
-        unit: str = "",
-        per_person: int = 0,
-        most_records: int = MAX_RECORDS,
+        self, protocol: Protocol, min_clients: int = 0, per_person: int = 0, **terms: Any
     ) -> messages.Agreement:
-        """What the owners of these keys agree on."""
+        """What the owners of these keys agree on; other terms are those of an ``Agreement``."""
         public = tuple(identity.public for identity in self.parties)
-        coordinator = self.coordinator.public
-        return messages.Agreement(
-            per_record(protocol, per_person),
-            public,
-            coordinator,
-            min_clients,
-            colluders=colluders,
-            unit=unit,
-            per_person=per_person,
-            most_records=most_records,
-        )
+        keys = public, self.coordinator.public
+        terms |= {"per_person": per_person}
+        return messages.Agreement(per_record(protocol, per_person), *keys, min_clients, **terms)
 
 
 def rehearse(
@@ -220,23 +205,19 @@ def rehearse(
     everyone = Keys.generate(clients.count) if keys is None else keys
     agreed = unit or clients.unit or default_unit(protocol)
     protocol = suited(protocol, agreed, chosen_settings(protocol))
-    agreement = everyone.agreement(protocol, min_clients, colluders, unit, per_person, most_records)
+    terms = {"colluders": colluders, "unit": unit, "most_records": most_records}
+    agreement = everyone.agreement(protocol, min_clients, per_person, **terms)
     stage = _Stage(agreement, everyone, tuple(faults), forge, older, restarts)
     room = Room() if transport is None else transport
     sources = noise or (lambda _: SystemNoise())
+    ledgers = [unrecorded] * clients.count if guards is None else guards
+    kept = [None] * clients.count if state is None else state
+    scored = [clients.unit or agreement.unit] * clients.count if units is None else units
     parties = {
-        index: Party(
-            index,
-            everyone.parties[index],
-            stage.agreement,
-            clients.part(index, index + 1),
-            sources(index),
-            unrecorded if guards is None else guards[index],
-            None if state is None else state[index],
-            (clients.unit or agreement.unit) if units is None else units[index],
-            room,
+        k: Party(k, key, agreement, clients.part(k, k + 1), sources(k), guard, notes, unit, room)
+        for k, (key, guard, notes, unit) in enumerate(
+            zip(everyone.parties, ledgers, kept, scored, strict=True)
         )
-        for index in range(clients.count)
     }
     try:
         coordinator = _carried(stage, parties, retries, on_loss == "restart")
@@ -323,11 +304,10 @@ class _Stage:
                 if self.restarts:
                     parties[index] = parties[index].restarted()
 
-        if not any(_computes(message) for message in signed.values()):
-            for index in order:
-                visit(index)
-            return
-        with ThreadPoolExecutor(len(order)) as threads:  # parties that compute wait for each other
+        kinds = {message[messages.KIND_POSITION] for message in signed.values()}
+        # parties that compute wait for each other
+        at_once = len(order) if messages.Kind.COMPUTE in kinds else 1
+        with ThreadPoolExecutor(max(at_once, 1)) as threads:
             list(threads.map(visit, order))
 
     def _down(self, coordinator: Coordinator, party: Party, index: int, message: bytes) -> None:
@@ -389,8 +369,3 @@ class _Stage:
         honest = messages.verified(message, self.agreement, messages.COORDINATOR, index)
         body = self.forge(index, honest.kind, honest.body)
         return replace(honest, body=body).signed(self.agreement, self.keys.coordinator)
-
-
-def _computes(message: bytes) -> bool:
-    """Whether a message lets parties compute together."""
-    return message[messages.KIND_POSITION] == messages.Kind.COMPUTE

@@ -50,7 +50,7 @@ class Scripted(NoNoise):
 
     def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> Any:
         if isinstance(distribution, RandomisedResponse):
-            probability = distribution.flip_probability
+            probability = distribution.probability
             for flip in self.flips:
                 self.chance *= probability if flip else 1 - probability
             self.asked.append(probability)

@@ -42,7 +42,7 @@ INVENTED = {
     "protocol.scenario.dry_run",
     "protocol.scenario.measured_forecast",
     "protocols.shared.declared.first_reply",
-    "testing.checks._check_free",
+    "testing.checks._check_losses",
     "testing.checks._response_loss",
     "testing.checks.check_batches",
     "testing.checks.check_vanishing",

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arrays import Floats, Integers
-from tacit.privacy import exact, simulated
-from tacit.privacy.cost import Adjacency, Cost, analytic_gaussian_sigma
+from tacit.privacy import exact
+from tacit.privacy.cost import Adjacency, Cost, analytic_gaussian_sigma, loss_distributions
 from tacit.privacy.exact import checked_scale
 from tacit.privacy.mechanisms import interface
+from tacit.privacy.mechanisms.laplace import geometric
 
 WIDE_SIGMA = 8.0
 """Least sigma at which the variance of the discrete Gaussian is ``sigma**2`` in double
@@ -33,7 +34,10 @@ class _NormalDraws(interface.Distribution):
 
     def simulated(self, rng: np.random.Generator, shape: interface.Shape) -> Floats:
         """NumPy's normal draws."""
-        return simulated.gaussian(rng, checked_scale(self.sigma, "sigma"), shape)
+        sigmas = checked_scale(self.sigma, "sigma")
+        draws = rng.standard_normal(shape)
+        draws *= sigmas
+        return draws
 
     def scaled(self, factor: float) -> Normal:
         """Noise of a larger standard deviation."""
@@ -135,9 +139,7 @@ class Gaussian(_Concentrated, _NormalDraws):
 
     def loss_distribution(self) -> Any:
         """That of the normal distribution of all parts."""
-        from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415
-
-        return privacy_loss_distribution.from_gaussian_mechanism(self._unit)
+        return loss_distributions().from_gaussian_mechanism(self._unit)
 
     @property
     def loss_error(self) -> float:
@@ -198,13 +200,10 @@ class DiscreteGaussian(_Concentrated):
 
     def loss_distribution(self) -> Any:
         """That of a shift by the sensitivity, rounded down to an integer as statistics are."""
-        from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415
-
-        steps = interface.whole_steps(self.sensitivity)
-        if steps == 0:
-            return privacy_loss_distribution.identity()
+        steps, losses = interface.whole_steps(self.sensitivity), loss_distributions()
         sigma = float(np.asarray(self.sigma))
-        return privacy_loss_distribution.from_discrete_gaussian_mechanism(sigma, steps)
+        whole = losses.from_discrete_gaussian_mechanism
+        return whole(sigma, steps) if steps else losses.identity()
 
     def exact(self, shape: interface.Shape) -> Integers:
         """Noise from OpenDP."""
@@ -212,8 +211,21 @@ class DiscreteGaussian(_Concentrated):
         return exact.by_parameter(sigmas, exact.discrete_gaussian)
 
     def simulated(self, rng: np.random.Generator, shape: interface.Shape) -> Integers:
-        """Noise by rejection."""
-        return simulated.discrete_gaussian(rng, checked_scale(self.sigma, "sigma"), shape)
+        """Noise by rejection (Canonne, Kamath and Steinke 2020, Alg. 3)."""
+        sigmas = np.broadcast_to(checked_scale(self.sigma, "sigma"), shape).ravel()
+        draws = np.zeros(sigmas.size, dtype=np.int64)
+        todo = np.flatnonzero(sigmas > 0)
+        while todo.size:
+            sigma = sigmas[todo]
+            envelope = np.floor(sigma) + 1
+            proposed = geometric(rng, 1 / envelope, sigma.shape)
+            proposed -= geometric(rng, 1 / envelope, sigma.shape)
+            with np.errstate(over="ignore"):
+                excess = (np.abs(proposed) / sigma - sigma / envelope) ** 2 / 2
+            taken = rng.standard_exponential(todo.size) >= excess
+            draws[todo[taken]] = proposed[taken]
+            todo = todo[~taken]
+        return draws.reshape(shape)
 
     def scaled(self, factor: float) -> DiscreteGaussian:
         """Noise of a larger parameter."""

@@ -13,10 +13,26 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arrays import Floats, Integers
-from tacit.privacy import distributions, exact, simulated
-from tacit.privacy.cost import Adjacency, Cost
+from tacit.arrays import Flags, Floats, Integers
+from tacit.privacy import distributions, exact
+from tacit.privacy.cost import Adjacency, Cost, loss_distributions
 from tacit.privacy.mechanisms.interface import Mechanism, Shape, single, whole_steps
+
+
+def geometric(rng: np.random.Generator, rate: Floats, shape: Shape) -> Integers:
+    """Fast draws of k >= 0 with probability proportional to ``exp(-rate k)``, by inversion."""
+    draws = rng.standard_exponential(shape)
+    draws /= rate
+    return draws.astype(np.int64)  # rounds down, as no draw is negative
+
+
+def _coins(rng: np.random.Generator, shape: Shape) -> Flags:
+    return rng.integers(0, 2, shape, dtype=np.bool_)
+
+
+def _rate(scale: Floats) -> Floats:
+    with np.errstate(divide="ignore", over="ignore"):
+        return 1 / exact.checked_scale(scale, "scale")
 
 
 @dataclass(frozen=True)
@@ -105,7 +121,11 @@ class Laplace(_TwoSided):
 
     def simulated(self, rng: np.random.Generator, shape: Shape) -> Floats:
         """An exponential with a random sign."""
-        return simulated.laplace(rng, exact.checked_scale(self.scale, "scale"), shape)
+        scales = exact.checked_scale(self.scale, "scale")
+        draws = rng.standard_exponential(shape)
+        np.negative(draws, out=draws, where=_coins(rng, shape))
+        draws *= scales
+        return draws
 
 
 @dataclass(frozen=True)
@@ -134,7 +154,8 @@ class DiscreteLaplace(_TwoSided):
 
     def simulated(self, rng: np.random.Generator, shape: Shape) -> Integers:
         """The difference of two geometric draws."""
-        return simulated.discrete_laplace(rng, exact.checked_scale(self.scale, "scale"), shape)
+        rate = _rate(self.scale)
+        return geometric(rng, rate, shape) - geometric(rng, rate, shape)
 
 
 @dataclass(frozen=True)
@@ -194,17 +215,18 @@ class PolyaShare(_TwoSided):
         return exact.by_parameter(scales, polya) - exact.by_parameter(scales, polya)
 
     def simulated(self, rng: np.random.Generator, shape: Shape) -> Integers:
-        """Draws from NumPy's negative binomial."""
-        return simulated.polya(rng, exact.checked_scale(self.scale, "scale"), self.share, shape)
+        """Draws from NumPy's negative binomial; of a whole share those of the whole noise."""
+        if self.share == 1:
+            return DiscreteLaplace(self.sensitivity, self.epsilon).simulated(rng, shape)
+        stops = np.broadcast_to(-np.expm1(-_rate(self.scale)), shape)
+        first, second = (rng.negative_binomial(float(self.share), stops, shape) for _ in range(2))
+        return first - second
 
 
 def _discrete_loss(scale: float, steps: int) -> Any:
     """That of discrete Laplace noise under a shift by so many steps, whose scale is in steps."""
-    from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415 (a second to import)
-
-    if steps == 0:
-        return privacy_loss_distribution.identity()
-    return privacy_loss_distribution.from_discrete_laplace_mechanism(1 / scale, steps)
+    losses = loss_distributions()
+    return losses.from_discrete_laplace_mechanism(1 / scale, steps) if steps else losses.identity()
 
 
 @dataclass(frozen=True)
@@ -251,12 +273,10 @@ class Staircase(_Pure):
         ``-epsilon``. Of those between, ``min(r - 1, w - r)`` on either side join them; the others
         have the loss 0.
         """
-        from dp_accounting.pld import privacy_loss_distribution  # noqa: PLC0415
-
         width = int(distributions.whole_sensitivity(self.sensitivity))
         epsilon = float(np.asarray(self.epsilon))
         if width == 0:
-            return privacy_loss_distribution.identity()
+            return loss_distributions().identity()
         inner, b = int(distributions.staircase_inner_width(width, epsilon)), math.exp(-epsilon)
         half = (inner + b * (width - inner)) / -math.expm1(-epsilon)
         sides = min(inner - 1, width - inner)
@@ -265,7 +285,7 @@ class Staircase(_Pure):
         whole = math.fsum(weights.values())
         upper = {loss: math.log(weight / whole) for loss, weight in weights.items() if weight > 0}
         lower = {loss: chance - loss for loss, chance in upper.items()}
-        return privacy_loss_distribution.from_two_probability_mass_functions(lower, upper)
+        return loss_distributions().from_two_probability_mass_functions(lower, upper)
 
     @property
     def loss_error(self) -> float:
@@ -285,8 +305,16 @@ class Staircase(_Pure):
 
     def simulated(self, rng: np.random.Generator, shape: Shape) -> Integers:
         """Noise from a geometric step, an offset within it, and a sign."""
+
+        def magnitude(some: exact.Stairs) -> Integers:
+            step = geometric(rng, some.epsilon, some.width.shape)
+            outer = rng.random(step.size) < some.outer_probability
+            width = np.where(outer, some.width - some.inner, some.inner)
+            offset = np.floor(rng.random(step.size) * width).astype(np.int64)
+            return step * some.width + np.where(outer, some.inner, 0) + offset
+
         stairs = exact.Stairs.broadcast(self.sensitivity, self.epsilon, shape)
-        return simulated.staircase(rng, stairs, shape)
+        return stairs.signed(magnitude, lambda size: _coins(rng, (size,)), shape)
 
     def scaled(self, factor: float) -> Staircase:
         """Noise for a smaller epsilon."""

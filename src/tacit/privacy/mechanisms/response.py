@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,21 +19,11 @@ from tacit.privacy.cost import Adjacency, Cost, check_epsilon
 from tacit.privacy.mechanisms.interface import Distribution, Mechanism, Shape
 
 
-@dataclass(frozen=True)
-class Bits(Distribution):
-    """Independent bits.
+class _BitDraws(Distribution):
+    """Independent bits, each True with a ``probability``."""
 
-    Parameters
-    ----------
-    probability : of True.
-    """
-
-    probability: float
     kind = np.bool_
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.probability <= 1:
-            raise ValueError(f"probability must be from 0 to 1, got {self.probability}")
+    probability: Any
 
     @property
     def threshold(self) -> int:
@@ -58,6 +49,22 @@ class Bits(Distribution):
     def scaled(self, factor: float) -> Bits:
         """Bits whose probability is larger by a factor."""
         return Bits(self.probability * factor)
+
+
+@dataclass(frozen=True)
+class Bits(_BitDraws):
+    """Independent bits.
+
+    Parameters
+    ----------
+    probability : of True.
+    """
+
+    probability: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.probability <= 1:
+            raise ValueError(f"probability must be from 0 to 1, got {self.probability}")
 
 
 @dataclass(frozen=True)
@@ -142,7 +149,7 @@ def response_variance(epsilon: float) -> float:
 
 
 @dataclass(frozen=True)
-class RandomisedResponse(Mechanism):
+class RandomisedResponse(_BitDraws, Mechanism):
     """Flips of bits: a draw of True flips the bit that it belongs to.
 
     Parameters
@@ -151,18 +158,17 @@ class RandomisedResponse(Mechanism):
 
     Examples
     --------
-    >>> round(RandomisedResponse(1.0).flip_probability, 4)
+    >>> round(RandomisedResponse(1.0).probability, 4)
     0.2689
     """
 
     epsilon: float
-    kind = np.bool_
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
 
     @property
-    def flip_probability(self) -> float:
+    def probability(self) -> float:
         """The probability that a bit is flipped."""
         return flip_probability(self.epsilon)
 
@@ -178,15 +184,3 @@ class RandomisedResponse(Mechanism):
     def loss(self, shift: ArrayLike) -> Floats:
         """Epsilon for a changed bit, nothing for the same."""
         return np.where(np.asarray(shift) != 0, self.epsilon, 0.0)
-
-    def exact(self, shape: Shape) -> Flags:
-        """Flips whose probability is rounded towards one half."""
-        return Bits(self.flip_probability).exact(shape)
-
-    def simulated(self, rng: np.random.Generator, shape: Shape) -> Flags:
-        """Flips from 32-bit integers."""
-        return Bits(self.flip_probability).simulated(rng, shape)
-
-    def scaled(self, factor: float) -> Bits:
-        """Flips that are more frequent by a factor."""
-        return Bits(self.flip_probability * factor)
