@@ -85,33 +85,25 @@ def test_half_a_guarantee_is_rejected() -> None:
     assert step.bound.epsilon > 0.5
 
 
-@dataclass(frozen=True)
-class LargestBeside(Telling):
-    name = "largest-beside"
+def telling(step: Step) -> str:
+    """Register a protocol that asks this step before the honest one."""
 
+    @dataclass(frozen=True)
+    class Told(Telling):
+        asked: Step = step
+        name = "told"
 
-@dataclass(frozen=True)
-class CostThatTells(Telling):
-    asked: Step = cost_that_tells
-
-    name = "cost-that-tells"
-
-
-@dataclass(frozen=True)
-class SizeThatTells(Telling):
-    asked: Step = positives_only
-
-    name = "size-that-tells"
+    registry.register(Told)
+    return Told.name
 
 
 def test_two_records_show_an_exact_value_that_more_records_hide() -> None:
     """Of four records two have a large error, so that no changed record moves the exact bit."""
-    registry.register(LargestBeside)
-    result = audited("largest-beside")
+    result = audited(telling(largest_beside))
     verdicts = {step.name: step.verdict for step in result.steps}
     assert verdicts["largest_beside"] == "EXCEEDED"
     assert not result.passed
-    (case,) = kind_of("largest-beside").audit_cases()
+    (case,) = kind_of("told").audit_cases()
     protocol = case.protocol(1.0)
     target = targets_of(protocol, case.clients(protocol))[0]
     assert target.name == largest_beside.name
@@ -119,17 +111,15 @@ def test_two_records_show_an_exact_value_that_more_records_hide() -> None:
 
 
 def test_a_cost_that_depends_on_the_records_is_rejected() -> None:
-    registry.register(CostThatTells)
-    result = audited("cost-that-tells")
+    result = audited(telling(cost_that_tells))
     assert "COST DEPENDS ON RECORDS" in [step.verdict for step in result.steps]
     assert not result.passed
     assert "1 declared costs DEPEND on the records" in audit_text(result)
 
 
 def test_a_size_that_depends_on_the_records_is_one_sentence() -> None:
-    registry.register(SizeThatTells)
     with pytest.raises(ValueError, match="the size of a reply must not depend on the records: pos"):
-        audited("size-that-tells")
+        audited(telling(positives_only))
 
 
 def test_labels_are_guessed_from_the_fields_that_the_server_receives() -> None:

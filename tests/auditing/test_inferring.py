@@ -12,16 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from tacit import DPAUC, ExactAUC, FedAUC, HierarchicalAUC, NoisyScores, ScoreHistogram
+from tacit import DPAUC, Clients, ExactAUC, FedAUC, HierarchicalAUC, NoisyScores, ScoreHistogram
 from tacit.auditing import inferring
-from tacit.auditing.exposure import Exposure, advantage_bound, judged_together, label_ceiling
 from tacit.auditing.inferring import (
     QUICK,
+    Exposure,
     _settled,
+    advantage_bound,
     all_labellings,
     candidate_curves,
     exposures_of,
-    labels_from_change,
+    judged_together,
+    label_ceiling,
     nearest,
     positives_from_curve,
 )
@@ -75,12 +77,8 @@ def test_an_exact_curve_and_the_scores_give_every_cells_positives(
 
 def test_candidates_are_the_curves_of_all_labellings() -> None:
     scores, labels, hidden = [0, 1, 1, 2, 3, 3], [0, 1, 0, 1, 0, 1], [2, 4]
-    remaining = [k for k in range(6) if k not in hidden]
-    known = [
-        np.bincount([scores[k] for k in remaining if labels[k] == label], minlength=4)
-        for label in (1, 0)
-    ]
-    curves = candidate_curves(known[0], known[1], np.array([scores[k] for k in hidden]))
+    clients = Clients.from_arrays(np.array(scores), np.array(labels))
+    curves = candidate_curves(clients, np.arange(4.0), np.array(hidden))
     for curve, guess in zip(curves, all_labellings(2), strict=True):
         tried = labels.copy()
         for index, label in zip(hidden, guess, strict=True):
@@ -95,11 +93,6 @@ def test_a_lone_records_cell_is_where_the_count_falls(cells: list[int]) -> None:
     assert cells_of_lone_records(reached).tolist() == cells
 
 
-def test_a_rise_means_a_positive_record() -> None:
-    before, after = np.array([0.5, 0.5, 0.5]), np.array([0.6, 0.4, np.nan])
-    assert labels_from_change(before, after).tolist() == [1, 0, 0]
-
-
 @pytest.mark.parametrize("delta", [0.0, 0.02])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 def test_the_bound_on_advantages_is_the_best_of_all_two_valued_mechanisms(
@@ -112,22 +105,29 @@ def test_the_bound_on_advantages_is_the_best_of_all_two_valued_mechanisms(
     assert advantage_bound(epsilon, delta) == pytest.approx(best, abs=1e-4)
 
 
-def test_ceilings_follow_from_what_is_hidden() -> None:
-    half = math.tanh(0.5)
-    assert label_ceiling(Cost(1.0, adjacency=Adjacency.LABEL)) == pytest.approx(half)
-    assert label_ceiling(Cost(1.0, adjacency=Adjacency.REPLACE)) == pytest.approx(half)
-    assert label_ceiling(Cost(1.0, adjacency=Adjacency.RECORD)) == pytest.approx(math.tanh(1.0))
-    assert label_ceiling(Cost(1.0, adjacency=Adjacency.SCORE)) is None
+@pytest.mark.parametrize(
+    ("adjacency", "ceiling"),
+    [
+        (Adjacency.LABEL, math.tanh(0.5)),
+        (Adjacency.REPLACE, math.tanh(0.5)),
+        (Adjacency.RECORD, math.tanh(1.0)),
+        (Adjacency.SCORE, None),
+    ],
+)
+def test_ceilings_follow_from_what_is_hidden(adjacency: Adjacency, ceiling: float | None) -> None:
+    assert label_ceiling(Cost(1.0, adjacency=adjacency)) == pytest.approx(ceiling)
     assert label_ceiling(UNPROTECTED) is None
 
 
 def test_an_advantage_is_measured_from_a_blind_guess() -> None:
-    result = Exposure("labels", "scores", False, right=75, tries=100, blind=0.5, ceiling=0.4)
+    result = Exposure("labels", "scores", False, right=75, tries=100, blind=0.5, guarantee=LABEL)
     low, high = result.bounds
     assert result.advantage == 0.5
     assert low < 0.5 < high
     assert result.holds
-    assert not Exposure("labels", "scores", True, 750, 1000, 0.5, 0.3).holds
+    assert not Exposure(
+        "labels", "scores", True, 750, 1000, 0.5, Cost(0.6, adjacency=LABEL.adjacency)
+    ).holds
 
 
 def by_release(result: list[Exposure], attack: str) -> dict[str, Exposure]:
@@ -209,7 +209,7 @@ ROWS = 30
 
 
 def guessed(right: int, tries: int, trials: int | None = None) -> Exposure:
-    return Exposure("label", "counts", True, right, tries, 0.5, label_ceiling(LABEL), trials)
+    return Exposure("label", "counts", True, right, tries, 0.5, LABEL, trials)
 
 
 def least_alarming(tries: int, trials: int | None, false_alarm: float) -> int:
@@ -228,7 +228,7 @@ def test_an_attack_above_its_bound_is_told_with_its_chance() -> None:
     assert result.verdict == "holds; above by chance (p 0.01)"
     assert guessed(1400, 2000).verdict == "holds"
     assert guessed(1700, 2000).verdict.startswith("EXCEEDED (p ")
-    assert replace(result, ceiling=None).verdict == "no bound"
+    assert replace(result, guarantee=None).verdict == "no bound"
 
 
 @pytest.mark.parametrize(("share", "times"), [(0.753, 2), (0.72, 1), (0.9, 1)])
@@ -278,7 +278,7 @@ def test_clustered_guesses_need_more_than_independent_ones() -> None:
 
 def test_rows_share_the_false_alarms_of_an_audit() -> None:
     rows = judged_together(
-        [guessed(1, 2), guessed(1, 2), replace(guessed(1, 2), ceiling=None)], PART
+        [guessed(1, 2), guessed(1, 2), replace(guessed(1, 2), guarantee=None)], PART
     )
     assert [row.false_alarm for row in rows] == [PART / 2] * 3
     assert math.isclose(2 * PART, 1 - CONFIDENCE)

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from tacit.auditing.exposure import Exposure
+from tacit.auditing.inferring import Exposure
 from tacit.auditing.protocol_audit import SelfTest, TrialOutcome, audit, self_test, trials
 from tacit.auditing.steps import StepAudit
+from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.audits import AuditCase
 
 Done = tuple[SelfTest, list[str]]
@@ -48,7 +49,7 @@ def test_what_comes_out_wrong_fails() -> None:
     good, bad = outcome("a", True, beyond), outcome("a", False, beyond)
     reported = Exposure("labels", "exact", protected=False, right=99, tries=100, blind=0.5)
     silent = replace(reported, right=55)
-    betrayed = replace(reported, protected=True, ceiling=0.1)
+    betrayed = replace(reported, protected=True, guarantee=Cost(0.2, adjacency=Adjacency.LABEL))
     assert SelfTest(0, (good,), (reported,)).passed
     assert not SelfTest(0, (good, bad), (reported,)).passed
     assert not SelfTest(0, (good,), (silent,)).passed

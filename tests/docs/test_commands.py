@@ -192,39 +192,30 @@ def test_no_block_is_overlooked(page: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shown", "printed"),
+    ("shown", "printed", "same", "agreeing"),
     [
-        (["AUC  0.79"], ["AUC        0.81"]),
-        (["a 1", "...", "b 2"], ["a 3", "x", "y", "b 4"]),
-        (["..."], []),
-        (["Use this, which ..."], ["Use this, which hides a label"]),
-        (["interval +0.1 to -1.2e-03"], ["interval -0.1 to 9"]),
-        (["sent 1,116 bytes"], ["sent 12 bytes"]),
+        (["AUC  0.79"], ["AUC        0.81"], False, True),
+        (["a 1", "...", "b 2"], ["a 3", "x", "y", "b 4"], False, True),
+        (["..."], [], False, True),
+        (["Use this, which ..."], ["Use this, which hides a label"], False, True),
+        (["interval +0.1 to -1.2e-03"], ["interval -0.1 to 9"], False, True),
+        (["sent 1,116 bytes"], ["sent 12 bytes"], False, True),
+        (["error 0.0100 of 20"], ["error 0.0101 of 20"], True, True),
+        (["error 0.0100 of 20"], ["error 0.0114 of 20"], True, False),
+        (["AUC  0.79"], ["standard error  0.79"], False, False),
+        (["AUC  0.79"], ["AUC  nan"], False, False),
+        (["AUC  0.79"], [], False, False),
+        ([], ["warning: something"], False, False),
+        (["a", "..."], ["b", "a"], False, False),
+        (["Use this ..."], ["Use that one"], False, False),
+        (["better  new"], ["better  old"], False, False),
     ],
 )
-def test_lines_agree_but_for_figures(shown: list[str], printed: list[str]) -> None:
-    assert agree(shown, printed)
-
-
-@pytest.mark.parametrize(
-    ("shown", "printed"),
-    [
-        (["AUC  0.79"], ["standard error  0.79"]),
-        (["AUC  0.79"], ["AUC  nan"]),
-        (["AUC  0.79"], []),
-        ([], ["warning: something"]),
-        (["a", "..."], ["b", "a"]),
-        (["Use this ..."], ["Use that one"]),
-        (["better  new"], ["better  old"]),
-    ],
-)
-def test_other_lines_do_not_agree(shown: list[str], printed: list[str]) -> None:
-    assert not agree(shown, printed)
-
-
-def test_figures_that_should_be_the_same_are_compared() -> None:
-    assert agree(["error 0.0100 of 20"], ["error 0.0101 of 20"], same=True)
-    assert not agree(["error 0.0100 of 20"], ["error 0.0114 of 20"], same=True)
+def test_lines_agree_but_for_figures(
+    shown: list[str], printed: list[str], same: bool, agreeing: bool
+) -> None:
+    """And figures that should be the same agree but for rounding."""
+    assert agree(shown, printed, same) == agreeing
 
 
 def test_a_command_that_fails_is_noticed(tmp_path: Path) -> None:
@@ -259,33 +250,22 @@ def test_every_command_of_the_readme_can_be_typed(tmp_path: Path) -> None:
             check(block, tmp_path)
 
 
-def test_the_readme_is_short_and_shows_the_report() -> None:
+def test_the_readme_is_short_and_names_what_each_command_needs() -> None:
+    """A picture of the report; on the first screen, the commands of a fresh machine."""
     text = README.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= MOST_LINES
     (picture,) = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)
     assert (ROOT / picture).stat().st_size < 120_000
-
-
-def test_the_first_screen_has_the_commands_of_a_fresh_machine() -> None:
-    text = README.read_text(encoding="utf-8")
     screen = "\n".join(text.splitlines()[:FIRST_SCREEN])
     commands = "".join(re.findall(r"```sh\n(.*?)```", screen, re.DOTALL))
-    named = re.findall(r"^make (\w+)", commands, re.MULTILINE)
     rules = (ROOT / "Makefile").read_text(encoding="utf-8")
-    assert named == ["demo", "test"]
-    assert all(re.search(rf"^{name}: (?:setup|\$\(DEMO\))$", rules, re.MULTILINE) for name in named)
+    for name in ("demo", "test"):
+        assert re.search(rf"^make {name}", commands, re.MULTILINE)
+        assert re.search(rf"^{name}: (?:setup|\$\(DEMO\))$", rules, re.MULTILINE)
     assert re.search(r"`tacit run`\s+needs `pip install '\.\[federation\]'`", screen)
-
-
-def test_the_extra_of_a_federation_stands_beside_its_command() -> None:
-    text = README.read_text(encoding="utf-8")
+    before = text[: text.index("\ntacit run ")].splitlines()[-4:]
+    assert any("`federation`" in line for line in before)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert any(each.startswith("flwr") for each in project["optional-dependencies"]["federation"])
     assert not any(each.startswith("flwr") for each in project["dependencies"])
-    before = text[: text.index("\ntacit run ")].splitlines()[-4:]
-    assert any("`federation`" in line for line in before)
-
-
-def test_adjacency_is_explained_before_the_first_table_that_names_one() -> None:
-    text = README.read_text(encoding="utf-8")
-    assert text.index("*adjacency*") < text.index("record adjacency")
+    assert text.index("*adjacency*") < text.index("record adjacency"), "explained before it is used"

@@ -56,11 +56,3 @@ def test_every_row_has_all_cells_with_a_source_and_a_strength(name: str) -> None
 
 def test_links_into_files_name_a_commit_or_a_release() -> None:
     assert not {"main", "master", "HEAD", "latest"} & set(COMMIT.findall(TEXT))
-
-
-def test_a_row_without_link_or_date_would_be_noticed() -> None:
-    row = rows("| a | [x](https://github.com/a/b/tree/main) | none |\n| b | c | d |")
-    assert set(row) == {"a", "b"}
-    assert COMMIT.findall(row["a"][1]) == ["main"]
-    assert not LINK.search(row["b"][-1])
-    assert not DATE.search(row["b"][-1])

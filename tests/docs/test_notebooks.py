@@ -78,11 +78,6 @@ def read(story: str) -> tuple[Path, Any]:
     return path, nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
 
 
-@pytest.fixture(params=STORIES)
-def committed(request: pytest.FixtureRequest) -> tuple[Path, Any]:
-    return read(request.param)
-
-
 def test_there_are_no_other_notebooks() -> None:
     assert {path.stem for path in FOLDER.glob("*.ipynb")} == set(STORIES)
 
@@ -118,40 +113,26 @@ def test_a_notebook_runs_and_gives_the_outputs_that_are_committed(
     assert shape(again) == shape(book)
 
 
-def test_every_code_cell_but_definitions_has_an_output(committed: tuple[Path, Any]) -> None:
-    _, book = committed
-    cells = [cell for cell in book.cells if cell.cell_type == "code"]
+@pytest.mark.parametrize("story", STORIES)
+def test_what_is_committed_is_fit_to_be_read(story: str) -> None:
+    """Outputs of all cells, as text and small pictures; nothing of the machine; no file is read."""
+    path, book = read(story)
+    nbformat.validate(book)
+    cells, found = [cell for cell in book.cells if cell.cell_type == "code"], outputs(book)
     assert 8 <= len(book.cells) <= 16
     assert all(cell.outputs for cell in cells)
     assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
-
-
-def test_outputs_are_text_and_small_pictures(committed: tuple[Path, Any]) -> None:
-    path, book = committed
-    result = outputs(book)
-    assert not [output for output in result if output.output_type == "error"]
-    assert not [output for output in result if output.get("name") == "stderr"]
-    data = [output.get("data", {}) for output in result]
-    pictures = [part["image/png"] for part in data if "image/png" in part]
+    assert not [output for output in found if output.output_type == "error"]
+    assert not [output for output in found if output.get("name") == "stderr"]
+    data = [output.get("data", {}) for output in found]
+    pictures = [base64.b64decode(part["image/png"]) for part in data if "image/png" in part]
     assert 1 <= len(pictures) <= 3
-    for picture in pictures:
-        assert base64.b64decode(picture).startswith(b"\x89PNG")
+    assert all(picture.startswith(b"\x89PNG") for picture in pictures)
     assert path.stat().st_size < LARGEST
-
-
-def test_nothing_of_the_machine_is_in_it(committed: tuple[Path, Any]) -> None:
-    _, book = committed
-    nbformat.validate(book)
     assert set(book.metadata) <= KEPT
-    assert not any(cell.metadata for cell in book.cells)
-    assert not any(output.get("metadata") for output in outputs(book))
-    assert not ABSOLUTE.findall(printed(book))
-    assert not ADDRESS.findall(printed(book))
-
-
-def test_it_reads_no_file_and_no_network(committed: tuple[Path, Any]) -> None:
-    _, book = committed
-    code = "\n".join(cell.source for cell in book.cells if cell.cell_type == "code")
+    assert not any(each.get("metadata") for each in [*book.cells, *found])
+    assert not ABSOLUTE.findall(printed(book)) + ADDRESS.findall(printed(book))
+    code = "\n".join(cell.source for cell in cells)
     imported = set(re.findall(r"^\s*(?:import|from) (\w+)", code, re.MULTILINE))
     assert imported == {"matplotlib", "numpy", "tacit"}
     assert not re.search(r"\bopen\(|https?:|^[!%]|read_csv|tacit\.read\b", code, re.MULTILINE)

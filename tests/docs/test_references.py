@@ -14,6 +14,7 @@ import importlib
 import re
 import tomllib
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -23,7 +24,8 @@ from tests import laws
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "tacit"
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").glob("*/README.md"))
 THREATS = sorted((ROOT / "docs" / "threat-models").glob("*.md"))
 
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -103,16 +105,6 @@ def _name(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "SECURITY.md"], ids=_name)
-def test_relative_links_lead_to_files_and_headings(page: Path) -> None:
-    assert broken_links(page, page.read_text(encoding="utf-8")) == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=_name)
-def test_named_sources_tests_and_benchmarks_exist(page: Path) -> None:
-    assert missing_paths(page.read_text(encoding="utf-8")) == []
-
-
 @pytest.mark.parametrize("page", [page for page in THREATS if page.stem != "index"], ids=_name)
 def test_threat_models_have_one_skeleton(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
@@ -124,39 +116,6 @@ def test_the_index_links_to_every_threat_model() -> None:
     index = ROOT / "docs" / "threat-models" / "index.md"
     links = LINK.findall(index.read_text(encoding="utf-8"))
     assert {page.name for page in THREATS} - {index.name} <= set(links)
-
-
-@pytest.mark.parametrize(
-    ("text", "broken"),
-    [
-        ("[a](privacy.md)", []),
-        ("[a](privacy.md#many-evaluations) [b](#here)\n\n## Here\n", []),
-        ("[a](https://example.org/nothing.md)", []),
-        ("```\n[a](nothing.md)\n```", []),
-        ("[a](nothing.md)", ["nothing.md"]),
-        ("[a](privacy.md#nothing)", ["privacy.md#nothing"]),
-        ("[a](#nothing)", ["#nothing"]),
-        ("[a](../docs)", []),
-    ],
-)
-def test_a_broken_link_is_found(text: str, broken: list[str]) -> None:
-    assert broken_links(ROOT / "docs" / "page.md", text) == broken
-
-
-@pytest.mark.parametrize(
-    ("text", "missing"),
-    [
-        ("`tests/laws.py` and `protocols/baselines.py`", []),
-        ("`protocols/encrypted/*.py`, `python -m benchmarks.encrypted`", []),
-        ("`tests/nothing.py`", ["tests/nothing.py"]),
-        ("see src/tacit/protocols/nothing.py.", ["src/tacit/protocols/nothing.py"]),
-        ("`protocols/nothing_*.py`", ["protocols/nothing_*.py"]),
-        ("`python -m benchmarks.nothing`", ["benchmarks/nothing"]),
-        ("`python -m benchmarks`, `--json out/t7.json`, `my/own.py`", []),
-    ],
-)
-def test_a_missing_path_is_found(text: str, missing: list[str]) -> None:
-    assert missing_paths(text) == missing
 
 
 def test_anchors_are_those_of_github() -> None:
@@ -199,13 +158,6 @@ def test_what_docstrings_name_is_there() -> None:
     assert wrong == {}
 
 
-def test_a_path_that_leads_nowhere_is_found() -> None:
-    text = "``metrics.trees.TreeNoise`` is there, ``metrics.forest`` and ``metrics.trees.Oak`` not"
-    assert wrong_references(text) == ["metrics.forest", "metrics.trees.Oak"]
-
-
-EXAMPLES = sorted((ROOT / "examples").glob("*/README.md"))
-QUOTING = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), *EXAMPLES]
 EXCERPT = re.compile(r"^```\w+ excerpt (\S+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LEFT_OUT = "..."
 """A line that stands for any lines."""
@@ -233,29 +185,14 @@ def unlike(page: str) -> list[str]:
     return wrong
 
 
-@pytest.mark.parametrize("page", QUOTING, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_excerpts_are_what_their_files_say(page: Path) -> None:
-    assert unlike(page.read_text(encoding="utf-8")) == []
-
-
 def test_there_are_excerpts() -> None:
-    quoting = [page.stem for page in QUOTING if EXCERPT.search(page.read_text(encoding="utf-8"))]
+    quoting = [
+        page.stem
+        for page in [*PAGES, *EXAMPLES]
+        if EXCERPT.search(page.read_text(encoding="utf-8"))
+    ]
     assert {"architecture", "write-a-protocol", "README"} <= set(quoting)
 
-
-def test_another_line_is_noticed() -> None:
-    head = "```python excerpt tests/docs/test_references.py\n"
-    good = f"{head}def lines_of(text: str) -> list[str]:\n    ...\n    return [line for"
-    good += " line in text.splitlines() if line.strip()]\n```"
-    assert EXCERPT.search(good)
-    assert unlike(good) == []
-    assert unlike(good.replace("strip", "lstrip")) == [
-        "tests/docs/test_references.py:     return [line for line in text.splitlines()"
-        " if line.lstrip()]"
-    ]
-
-
-CLAIMING = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 CLAIMS = ROOT / "docs" / "threat-models" / "claims.toml"
 TEST = re.compile(r"(?<![\w/])(tests/[\w/]+\.py)::(?:\w+::)?(\w+)(?!\w|::)")
@@ -308,16 +245,65 @@ def test_every_claim_names_a_test_or_a_check(page: Path) -> None:
     assert unchecked(stated) == []
 
 
-@pytest.mark.parametrize("page", [CLAIMS, *CLAIMING], ids=_name)
-def test_named_tests_exist(page: Path) -> None:
-    assert missing_tests(page.read_text(encoding="utf-8")) == []
-
-
 def test_the_claims_of_every_entry_are_linked_from_a_page_of_its_name() -> None:
-    linking = {
-        page.stem for page in CLAIMING if "[claims.toml](" in page.read_text(encoding="utf-8")
-    }
+    linking = {page.stem for page in PAGES if "[claims.toml](" in page.read_text(encoding="utf-8")}
     assert set(claims()) == linking
+
+
+CHECKS: dict[str, Callable[[str], list[str]]] = {
+    "links": lambda text: broken_links(ROOT / "docs" / "page.md", text),
+    "paths": missing_paths,
+    "docstrings": wrong_references,
+    "excerpts": unlike,
+    "tests": missing_tests,
+}
+
+
+@pytest.mark.parametrize("page", [CLAIMS, *PAGES, *EXAMPLES], ids=_name)
+def test_what_a_page_names_is_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    wrong = [*broken_links(page, text), *unlike(text), *missing_tests(text)]
+    assert wrong + (missing_paths(text) if page not in EXAMPLES else []) == []
+
+
+HERE = "tests/docs/test_references.py"
+QUOTED = f"""```python excerpt {HERE}
+def lines_of(text: str) -> list[str]:
+    ...
+    return [line for line in text.splitlines() if line.strip()]
+```
+"""
+"""An excerpt of this file."""
+
+
+@pytest.mark.parametrize(
+    ("check", "text", "wrong"),
+    [
+        ("links", "[a](privacy.md#many-evaluations) [b](#here)\n\n## Here\n", []),
+        ("links", "[a](https://example.org/nothing.md) [a](../docs)", []),
+        ("links", "```\n[a](nothing.md)\n```", []),
+        ("links", "[a](nothing.md) [a](#nothing)", ["nothing.md", "#nothing"]),
+        ("links", "[a](privacy.md#nothing)", ["privacy.md#nothing"]),
+        ("paths", "`tests/laws.py`, `protocols/encrypted/*.py`, `python -m benchmarks`", []),
+        ("paths", "`python -m benchmarks.encrypted`, `--json out/t7.json`, `my/own.py`", []),
+        ("paths", "`tests/nothing.py`", ["tests/nothing.py"]),
+        ("paths", "see src/tacit/protocols/nothing.py.", ["src/tacit/protocols/nothing.py"]),
+        ("paths", "`protocols/nothing_*.py`", ["protocols/nothing_*.py"]),
+        ("paths", "`python -m benchmarks.nothing`", ["benchmarks/nothing"]),
+        ("docstrings", "``metrics.trees.TreeNoise``", []),
+        ("docstrings", "``metrics.forest``", ["metrics.forest"]),
+        ("docstrings", "``metrics.trees.Oak``", ["metrics.trees.Oak"]),
+        ("excerpts", QUOTED, []),
+        ("excerpts", QUOTED.replace("str]:", "set]:"), [f"{HERE}: def lines_of(text: str) -> lis"]),
+        ("tests", f"`{HERE}::test_there_are_excerpts`", []),
+        ("tests", f"`{HERE}::test_nothing`", [f"{HERE}::test_nothing"]),
+        ("tests", f"`{HERE}::unchecked`", [f"{HERE}::unchecked"]),
+        ("tests", "tests/federations.py::test_it", ["tests/federations.py::test_it"]),
+    ],
+)
+def test_what_is_not_there_is_found(check: str, text: str, wrong: list[str]) -> None:
+    found = CHECKS[check](text)
+    assert [each[: len(said)] for each, said in zip(found, wrong, strict=True)] == wrong
 
 
 def test_a_claim_without_a_check_is_found() -> None:
@@ -329,16 +315,3 @@ def test_a_claim_without_a_check_is_found() -> None:
         "by nothing": [],
     }
     assert unchecked(stated) == ["by a file", "by nothing"]
-
-
-def test_a_test_that_does_not_exist_is_found() -> None:
-    here = "`tests/docs/test_references.py::test_named_tests_exist`"
-    gone = "`tests/docs/test_references.py::test_nothing`, `tests/test_nothing.py::test_it`"
-    helper = "`tests/docs/test_references.py::unchecked`, `tests/federations.py::test_it`"
-    assert missing_tests(here) == []
-    assert missing_tests(f"{gone} {helper}") == [
-        "tests/docs/test_references.py::test_nothing",
-        "tests/test_nothing.py::test_it",
-        "tests/docs/test_references.py::unchecked",
-        "tests/federations.py::test_it",
-    ]

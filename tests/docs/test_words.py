@@ -74,36 +74,20 @@ def messages(source: str) -> Iterator[str]:
             yield text
 
 
-def _name(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
+def texts(path: Path) -> Iterator[str]:
+    """The texts of a page or a template, or those of a source that people read."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        yield from map(prose, docstrings(text))
+        yield CODE.sub("", "\n".join(messages(text)))
+    else:
+        yield CODE.sub("", text) if path.suffix == ".md" else text
 
 
-@pytest.mark.parametrize("page", PAGES, ids=_name)
-def test_pages_use_the_terms_of_the_field(page: Path) -> None:
-    assert coined(CODE.sub("", page.read_text(encoding="utf-8"))) == []
-
-
-def test_messages_and_help_use_the_terms_of_the_field() -> None:
-    found = {
-        _name(path): words
-        for path in SOURCES
-        if (words := coined(CODE.sub("", "\n".join(messages(path.read_text(encoding="utf-8"))))))
-    }
-    assert found == {}
-
-
-def test_docstrings_use_the_terms_of_the_field() -> None:
-    found = {
-        _name(path): words
-        for path in SOURCES
-        if (words := coined("\n".join(map(prose, docstrings(path.read_text(encoding="utf-8"))))))
-    }
-    assert found == {}
-
-
-@pytest.mark.parametrize("template", TEMPLATES, ids=_name)
-def test_templates_use_the_terms_of_the_field(template: Path) -> None:
-    assert coined(template.read_text(encoding="utf-8")) == []
+@pytest.mark.parametrize("paths", [PAGES, SOURCES, TEMPLATES], ids=["pages", "sources", "html"])
+def test_texts_use_the_terms_of_the_field(paths: list[Path]) -> None:
+    found = {path.relative_to(ROOT): coined("\n".join(texts(path))) for path in paths}
+    assert {path: words for path, words in found.items() if words} == {}
 
 
 def test_a_coined_word_is_found() -> None:

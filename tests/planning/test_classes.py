@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -16,53 +15,13 @@ from tacit.api import evaluate
 from tacit.cli import main
 from tacit.metrics.ranking import auc
 from tacit.planning.planner import choose, plan
-from tacit.protocol.forecast import Metric
 from tacit.protocol.registry import SettingError, protocol_of
 from tacit.protocol.scenario import Scenario, Shape
 from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC
-from tacit.protocols.multiclass.protocol import MulticlassHistogram
-from tacit.running.evaluating import repeat
 
-MACRO = Metric.of_figure("macro AUC")
 THREE = Scenario(6_000, 2_000, 10, 1.0, 3)
 NAMES = THREE.class_names
 SHAPE = Shape(0.8)
-
-NOISY = [
-    MulticlassHistogram(epsilon=1.0, classes=NAMES),
-    MulticlassHistogram(epsilon=1.0, classes=NAMES, adjacency="replace"),
-    MulticlassHistogram("each", 4.0, classes=NAMES),
-]
-
-
-@pytest.mark.parametrize("protocol", NOISY, ids=str)
-def test_the_predicted_macro_auc_errs_as_measured(protocol: MulticlassHistogram) -> None:
-    """240 runs on 12 data sets know an error to 5 %; a right forecast to 20 % fails with 1e-6.
-
-    It then lies 6 of these errors inside; one of half or twice the error passes as rarely.
-    """
-    predicted = protocol.forecast(THREE, SHAPE, MACRO)
-    assert predicted is not None
-    errors = []
-    for seed in range(12):
-        clients = THREE.drawn(SHAPE, seed)
-        errors.append(repeat(clients, protocol, 20, seed) - protocol.exact(clients))
-    measured = math.sqrt(float(np.mean(np.concatenate(errors) ** 2)))
-    assert 0.65 < predicted.error / measured < 1.54
-
-
-def test_the_predicted_exact_macro_auc_errs_as_measured() -> None:
-    """As above: 120 runs know it to 6.5 %."""
-    scenario = Scenario(1_500, 500, 3, 1.0, 3)
-    protocol = EncryptedClassAUC(NAMES, thresholds=50, most_records=1_500)
-    predicted = protocol.forecast(scenario, SHAPE, MACRO)
-    assert predicted is not None
-    errors = []
-    for seed in range(120):
-        clients = scenario.drawn(SHAPE, seed)
-        errors.append(protocol.noiseless_value(clients) - protocol.exact(clients))
-    measured = math.sqrt(float(np.mean(np.square(errors))))
-    assert 0.6 < predicted.error / measured < 1.65
 
 
 def test_drawn_classes_have_the_aucs_of_the_shape() -> None:
@@ -115,22 +74,6 @@ def test_plans_of_two_classes_say_nothing_about_averages_of_classes() -> None:
     assert plan(40_000, 4_000, 10, 1.0, "encrypted").others == ()
 
 
-@pytest.mark.parametrize(
-    ("classes", "metric", "said"),
-    [
-        (1, None, "classes must be from 2 to"),
-        (0, None, "classes must be from 2 to"),
-        (3, "auc", "with classes the macro AUC is planned, got metric 'auc'"),
-        (None, None, "positives are needed where no number of classes is named"),
-    ],
-)
-def test_what_does_not_go_with_classes_is_refused(
-    classes: int | None, metric: str | None, said: str
-) -> None:
-    with pytest.raises(ValueError, match=said):
-        plan(9_000, None, 9, 1.0, "encrypted", classes=classes, metric=metric)
-
-
 def test_records_with_a_score_of_each_class_have_a_default_protocol() -> None:
     clients = THREE.drawn(SHAPE, seed=0)
     result = tacit.evaluate(clients, epsilon=1.0, seed=1)
@@ -140,11 +83,6 @@ def test_records_with_a_score_of_each_class_have_a_default_protocol() -> None:
     chosen = choose(10, 6_000, None, "encrypted", classes=("cat", "dog", "bird"))
     assert chosen.options.startswith("--protocol encrypted-class-auc --classes cat,dog,bird")
     assert chosen.protocol == EncryptedClassAUC(("cat", "dog", "bird"), most_records=10_000)
-
-
-def test_a_trust_without_a_plan_for_classes_says_so() -> None:
-    with pytest.raises(ValueError, match="no protocol with trust mpc is planned for the macro AUC"):
-        choose(10, 6_000, 1.0, "mpc", classes=("cat", "dog", "bird"))
 
 
 def test_the_command_plans_and_chooses(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -150,15 +151,21 @@ def test_an_unmet_target_says_what_it_takes() -> None:
     assert "is not met at epsilon 1 and takes epsilon " in prediction.advice
 
 
-@pytest.mark.parametrize("target", [0.0, -1.0, math.nan, math.inf])
-def test_targets_are_positive(target: float) -> None:
-    with pytest.raises(ValueError, match="target must be positive and finite, got"):
-        plan(1000, 100, 10, 1.0, "local", target=target)
-
-
-def test_unknown_trusts_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"trust must be one of .*, got 'everybody'"):
-        plan(1000, 100, 10, 1.0, "everybody")
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        *(({"target": bad}, "target must be positive and fin") for bad in (0.0, -1.0, math.nan)),
+        ({"trust": "everybody"}, r"trust must be one of .*, got 'everybody'"),
+        ({"classes": 1}, "classes must be from 2 to"),
+        ({"classes": 0}, "classes must be from 2 to"),
+        ({"classes": 3, "metric": "auc"}, "with classes the macro AUC is planned, got metric 'auc"),
+        ({}, "positives are needed where no number of classes is named"),
+    ],
+)
+def test_a_plan_of_what_cannot_be_is_refused(asked: dict[str, Any], said: str) -> None:
+    positives = None if "classes" in asked or not asked else 100
+    with pytest.raises(ValueError, match=said):
+        plan(**{"records": 1000, "positives": positives, "clients": 9, "epsilon": 1.0} | asked)
 
 
 @pytest.mark.parametrize("metric", ["precision@0.3", "ece"])
@@ -194,14 +201,12 @@ def test_a_rounded_number_is_at_most_two_and_a_half_times_as_large(records: int)
     assert str(rounded).rstrip("0") in ("1", "2", "5")
 
 
-def test_the_choice_depends_on_the_rounded_number_alone() -> None:
-    assert choose(10, 20_001, 1.0) == choose(10, 50_000, 1.0)
-
-
-def test_the_choice_is_that_of_the_plan_with_the_same_public_numbers() -> None:
+def test_the_choice_is_that_of_the_plan_with_the_rounded_number() -> None:
     planned = plan(50_000, 5_000, 10, 1.0, "secure-sum").recommended
     assert planned is not None
-    assert choose(10, 40_000, 1.0).protocol == planned.protocol
+    chosen = choose(10, 20_001, 1.0)
+    assert chosen == choose(10, 50_000, 1.0)
+    assert chosen.protocol == planned.protocol
 
 
 def test_few_clients_are_summed_and_many_answer_by_themselves() -> None:
@@ -223,27 +228,26 @@ def test_whole_records_are_hidden_or_there_is_no_choice(trust: str, epsilon: flo
     assert chosen.protocol.guarantee.epsilon == epsilon
 
 
-def test_what_hides_less_has_to_be_named() -> None:
-    with pytest.raises(ValueError, match="hides only a record's score, and has to be named"):
-        choose(2_000, 2_000, 1.0)
-
-
-def test_an_exact_sum_is_never_chosen_for_an_epsilon() -> None:
-    with pytest.raises(ValueError, match="for at most 10 records of 3 clients") as refused:
-        choose(3, 9, 1.0)
-    assert "exact" not in str(refused.value)
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ((2_000, 2_000, 1.0), "hides only a record's score, and has to be named"),
+        ((3, 9, 1.0), "for at most 10 records of 3 clients"),
+        ((3, 4_000, 1.0, "exact-sum"), "would not be kept"),
+        ((3, 4_000, 1.0, "encrypted"), "would not be kept"),
+        ((3, 4_000, None), "epsilon is needed with trust secure-sum"),
+        ((10, 6_000, 1.0, "mpc", 0, ("a", "b", "c")), "trust mpc is planned for the macro AUC"),
+    ],
+)
+def test_there_is_no_choice_that_hides_less_than_is_asked_for(asked: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said) as refused:
+        choose(*asked)
+    assert asked[3:] or "exact" not in str(refused.value)
 
 
 @pytest.mark.parametrize("trust", ["exact-sum", "encrypted"])
-def test_an_epsilon_that_would_not_be_kept_is_refused(trust: str) -> None:
-    with pytest.raises(ValueError, match="would not be kept"):
-        choose(3, 4_000, 1.0, trust)
+def test_a_trust_without_noise_is_chosen_without_an_epsilon(trust: str) -> None:
     assert choose(3, 4_000, None, trust).protocol.guarantee.adjacency is None
-
-
-def test_a_missing_epsilon_is_named() -> None:
-    with pytest.raises(ValueError, match="epsilon is needed with trust secure-sum"):
-        choose(3, 4_000, None)
 
 
 def test_a_person_has_the_named_budget() -> None:

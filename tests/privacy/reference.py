@@ -4,18 +4,22 @@ probabilities of every mechanism's noise, which its variance and its loss follow
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
+import pytest
 import scipy
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from tacit.privacy import exact
 from tacit.privacy.distributions import staircase_inner_width
 from tacit.privacy.mechanisms.gaussian import DiscreteGaussian
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace, PolyaShare, Staircase
-from tacit.privacy.mechanisms.response import RandomisedResponse
+from tacit.privacy.mechanisms.response import Bits, RandomisedResponse
+from tacit.privacy.noise import SystemNoise
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -68,6 +72,14 @@ def discrete_gaussian(sigma: float) -> Discrete:
     return Discrete(int(9 * sigma) + 2, lambda z: np.exp(-(z**2) / (2 * sigma**2)))
 
 
+def share_of_laplace(scale: float, share: Fraction | float) -> Discrete:
+    """The difference of two negative binomial numbers, by convolution."""
+    reach = int(50 * scale * max(1.0, float(share))) + 30
+    single = stats.nbinom.pmf(np.arange(reach + 1), float(share), -np.expm1(-1 / scale))
+    both = np.convolve(single, single[::-1])
+    return Discrete(reach, lambda z: both[z + reach])
+
+
 def discrete_staircase(width: int, inner: int, epsilon: float) -> Discrete:
     """Weight ``exp(-epsilon)`` to the power of the number of drops before ``|z|``.
 
@@ -103,12 +115,56 @@ def continuous_p_value(draws: Floats, cdf: Callable[[Floats], Floats]) -> float:
     return float(stats.chisquare(observed).pvalue)
 
 
-def laplace_cdf(scale: float) -> Callable[[Floats], Floats]:
-    return stats.laplace(scale=scale).cdf
+def drawn_probability(asked: float) -> Fraction:
+    """How often the exact ``Bits`` are True, by bisection for the word at which the bit turns."""
+
+    def turned(word: int) -> bool:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(exact, "words", lambda size: np.full(size, word, dtype=np.uint64))
+            return bool(SystemNoise().draw(Bits(asked), (1,))[0])
+
+    first = turned(0)
+    low, high = 0, 2**64
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if turned(middle) == first else (low, middle)
+    share = Fraction(high, 2**64)
+    return share if first else 1 - share
 
 
-def gaussian_cdf(sigma: float) -> Callable[[Floats], Floats]:
-    return stats.norm(scale=sigma).cdf
+def composed_delta(times: int, each: float, epsilon: float) -> float:
+    """The least delta at ``epsilon`` of ``times`` pure releases (Kairouz, Oh, Viswanath 2015).
+
+    The worst case is that many randomised responses, ``unflipped`` of them unchanged: a privacy
+    loss of ``(2 unflipped - times) each``.
+    """
+    unflipped = np.arange(times + 1)
+    log_choices = scipy.special.gammaln(times + 1) - scipy.special.gammaln(unflipped + 1)
+    log_choices -= scipy.special.gammaln(times - unflipped + 1)
+    log_here = log_choices + unflipped * each - times * np.logaddexp(0.0, each)
+    excess = -np.expm1(epsilon - (2 * unflipped - times) * each)
+    return float(np.sum(np.exp(log_here) * np.maximum(excess, 0.0)))
+
+
+def gaussian_delta(epsilon: float, sigma: float) -> float:
+    """``Phi(1/(2 sigma) - epsilon sigma) - e^epsilon Phi(-1/(2 sigma) - epsilon sigma)``."""
+    half = 1 / (2 * sigma)
+    upper = scipy.special.log_ndtr(half - epsilon * sigma)
+    lower = epsilon + scipy.special.log_ndtr(-half - epsilon * sigma)
+    return float(np.exp(upper) * -np.expm1(lower - upper))
+
+
+def categories(*weights: float) -> Callable[[NDArray[Any]], float]:
+    """The chi-square test of indices with these weights; none has an index without a weight."""
+    chances = np.array(weights) / sum(weights)
+
+    def p_value(draws: NDArray[Any]) -> float:
+        counts = np.bincount(draws.astype(np.int64), minlength=chances.size)
+        assert not counts[chances == 0].any()
+        used = chances > 0
+        return float(stats.chisquare(counts[used], draws.size * chances[used]).pvalue)
+
+    return p_value
 
 
 @singledispatch

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from scipy.optimize import linprog
 
 from tacit.privacy import bounded
 from tacit.privacy.bounded import (
@@ -22,9 +21,9 @@ from tacit.privacy.bounded import (
     tailored_report,
 )
 from tacit.privacy.mechanisms.interface import Distribution
-from tacit.privacy.mechanisms.response import UniformIntegers, flip_probability
+from tacit.privacy.mechanisms.response import UniformIntegers
 from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
-from tests.privacy.reference import SEEDED_LEVEL, UNSEEDED_LEVEL
+from tests.privacy.reference import UNSEEDED_LEVEL, categories
 
 WINDOWS = [(2, 1), (5, 1), (4, 3), (3, 7), (33, 10)]
 
@@ -66,7 +65,7 @@ def small_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounded, "ROUNDING", 8)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(epsilon=st.floats(1e-6, 800), inputs=st.integers(2, 300), width=st.integers(1, 300))
 def test_the_ratio_of_the_weights_never_exceeds_what_is_declared(
     epsilon: float, inputs: int, width: int
@@ -128,29 +127,19 @@ def test_no_two_numbers_are_told_apart_by_more_than_epsilon(epsilon: float, widt
     assert np.log(worst_ratio(GridReport(1.3 * epsilon, grid, width), numbers)) > epsilon
 
 
-def test_two_inputs_and_a_width_of_one_are_randomised_response() -> None:
-    for epsilon in (0.5, 1.0, 4.0):
-        flip = flip_probability(epsilon)
-        table = SlidingWindow(epsilon, 2, 1).probabilities
-        np.testing.assert_allclose(table, [[1 - flip, flip], [flip, 1 - flip]], rtol=1e-9)
-
-
 @pytest.mark.parametrize("source", [SimulatedNoise(3), SystemNoise()])
 @pytest.mark.parametrize(("inputs", "width"), WINDOWS)
 def test_reports_come_as_often_as_stated(source: Any, inputs: int, width: int) -> None:
-    """Chi-square; false alarm below 1e-6 unseeded. An epsilon 30 % off is refused at that level.
+    """Chi-square; false alarm below 1e-6. An epsilon 30 % off is refused at that level.
 
     Three inputs with a window of seven show it least: the root of the statistic is then seven of
     its standard deviations above that of the limit.
     """
-    window, place, size = SlidingWindow(1.0, inputs, width), inputs // 2, 40_000
-    reports = window.answers(np.full(size, place), source)
-    counts = np.bincount(reports, minlength=window.outputs)
-    level = UNSEEDED_LEVEL if isinstance(source, SystemNoise) else SEEDED_LEVEL
-    assert stats.chisquare(counts, size * window.probabilities[place]).pvalue > level
-    for epsilon in (1.3, 1 / 1.3):
-        wrong = SlidingWindow(epsilon, inputs, width).probabilities[place]
-        assert stats.chisquare(counts, size * wrong).pvalue < UNSEEDED_LEVEL
+    place = inputs // 2
+    reports = SlidingWindow(1.0, inputs, width).answers(np.full(40_000, place), source)
+    for epsilon in (1.0, 1.3, 1 / 1.3):
+        chances = SlidingWindow(epsilon, inputs, width).probabilities[place]
+        assert (categories(*chances)(reports) > UNSEEDED_LEVEL) == (epsilon == 1.0)
 
 
 def test_replicates_are_a_leading_axis_and_no_noise_is_survived() -> None:
@@ -163,7 +152,7 @@ def test_replicates_are_a_leading_axis_and_no_noise_is_survived() -> None:
     np.testing.assert_array_equal(report.answers(np.array([0.0, 0.5, 1.0]), NoNoise()), [0, 4, 8])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     epsilon=st.floats(1e-3, 12),
     steps=st.lists(st.floats(0.01, 1), min_size=1, max_size=20),
@@ -219,57 +208,12 @@ def test_the_mean_and_variance_of_reports_are_as_predicted(
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 5.0])
 @pytest.mark.parametrize("distribution", [even(100), peaked(100)], ids=["even", "peaked"])
-def test_the_tailored_report_is_near_the_best_of_all_mechanisms(
+def test_the_tailored_report_is_better_than_a_bit(
     epsilon: float, distribution: PointMasses
 ) -> None:
-    """Against a linear program over all private mechanisms on a grid of 13 numbers."""
+    """Of even numbers by a factor of ten at epsilon 5, as the docstring shows."""
     variance = tailored_report(epsilon, distribution).variance(distribution)
     assert variance <= bit_report(epsilon).variance(distribution) * (1 + 1e-12)
-    assert variance <= 1.05 * best_variance(
-        epsilon, GridReport(epsilon, np.linspace(0, 1, 13), 1), distribution
-    )
-
-
-def best_variance(epsilon: float, coarse: GridReport, distribution: PointMasses) -> float:
-    """The least variance of unbiased private reports of one of 61 values, rounding included."""
-    ratio = np.exp(epsilon)
-    reach = max(0.62, 0.56 * (ratio + 1) / (ratio - 1))
-    values, masses = np.linspace(0.5 - reach, 0.5 + reach, 61), coarse._grid_masses(distribution)
-    inputs, outputs = coarse.grid.size, values.size
-    chances = inputs * outputs
-    cost = np.concatenate([np.outer(masses, values**2).ravel(), np.zeros(outputs)])
-    pick, floor = np.eye(chances), np.tile(np.eye(outputs), (inputs, 1))
-    bounds = np.block([[-pick, floor], [pick, -ratio * floor]])
-    sums = np.kron(np.eye(inputs), np.stack([np.ones(outputs), values]))
-    equal = np.hstack([sums, np.zeros((2 * inputs, outputs))])
-    wanted = np.stack([np.ones(inputs), coarse.grid], axis=-1).ravel()
-    solved = linprog(cost, bounds, np.zeros(2 * chances), equal, wanted, method="highs")
-    return float(solved.fun - distribution.masses @ distribution.points**2)
-
-
-@pytest.mark.parametrize("epsilon", [1.5, 3.0, 5.0])
-def test_a_fine_even_grid_does_at_least_as_well_as_the_piecewise_mechanism(epsilon: float) -> None:
-    """Wang et al. 2019, Lemma 1 on [-1, 1]: ``t^2 / (r - 1) + (r + 3) / (3 (r - 1)^2)``, r =
-    exp(epsilon / 2), a quarter of it on [0, 1]."""
-    root = np.exp(epsilon / 2)
-    number = 2 * even().points - 1
-    published = np.mean(number**2 / (root - 1) + (root + 3) / (3 * (root - 1) ** 2)) / 4
-    steps = 256
-    width = round(steps / root)
-    report = GridReport(epsilon, np.linspace(0, 1, steps + 1), width)
-    affine = affine_variance(report, even())
-    assert affine == pytest.approx(published, rel=0.01)
-    assert report.variance(even()) <= affine
-
-
-def affine_variance(report: GridReport, distribution: PointMasses) -> float:
-    """The variance when reports stand for evenly spaced values, as in the published mechanism."""
-    table, outputs = report.window.probabilities, np.arange(report.window.outputs)
-    means = table @ outputs
-    slope = means[-1] - means[0]
-    values = (outputs - means[0]) / slope
-    masses = report._grid_masses(distribution)
-    return float(masses @ table @ values**2 - distribution.masses @ distribution.points**2)
 
 
 @pytest.mark.parametrize("numbers", [np.zeros(40), np.repeat([0.0, 1.0], 20), np.full(40, 0.3)])
@@ -281,13 +225,18 @@ def test_equal_numbers_leave_a_grid_that_ascends(numbers: Any) -> None:
     assert report.variance(distribution) > 0
 
 
-def test_bad_parameters_are_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="inputs must be at least 2, got 1"):
-        SlidingWindow(1.0, 1, 1)
-    with pytest.raises(ValueError, match="width must be at least 1, got 0"):
-        SlidingWindow(1.0, 3, 0)
-    with pytest.raises(ValueError, match=r"epsilon must be positive and finite, got -1\.0"):
-        SlidingWindow(-1.0, 3, 1)
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ((1.0, 1, 1), "inputs must be at least 2, got 1"),
+        ((1.0, 3, 0), "width must be at least 1, got 0"),
+        ((1.0, 2.5, 1), "inputs must be a whole number, got 2.5"),
+        ((-1.0, 3, 1), r"epsilon must be positive and finite, got -1\.0"),
+    ],
+)
+def test_bad_parameters_are_refused_by_name(parameters: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        SlidingWindow(*parameters)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 5.0, 20.0, 50.0, 300.0, 700.0])

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy import stats
 
 from tacit.privacy.distributions import (
@@ -22,36 +21,9 @@ from tacit.privacy.distributions import (
 from tests.privacy import reference
 
 EXTREME_EPSILONS = (1e-12, 1e-6, 1e-3, 50.0, 700.0, 800.0)
-WIDTHS = (1, 2, 7, 1000)
-EPSILONS = (0.5, 1.0, 4.0, 8.0)
 
 
-def largest_log_ratio(log_weight: NDArray[np.float64], sensitivity: int) -> float:
-    """The largest |log p(z) - log p(z + d)| over the support and ``d = 1..sensitivity``."""
-    return max(
-        float(np.max(np.abs(log_weight[shift:] - log_weight[:-shift])))
-        for shift in range(1, sensitivity + 1)
-    )
-
-
-@pytest.mark.parametrize("scale", [0.1, 0.5, 1.0, 7.3, 200.0])
-def test_discrete_laplace_variance_is_the_sum_over_the_pmf(scale: float) -> None:
-    brute_force = reference.discrete_laplace(scale).variance
-    assert float(discrete_laplace_variance(scale)) == pytest.approx(brute_force, rel=1e-12)
-
-
-@pytest.mark.parametrize("epsilon", EPSILONS)
-@pytest.mark.parametrize("width", WIDTHS)
-def test_discrete_staircase_variance_is_the_least_sum_over_the_pmf(
-    width: int, epsilon: float
-) -> None:
-    brute_force = reference.best_staircase(width, epsilon).variance
-    assert float(discrete_staircase_variance(width, epsilon)) == pytest.approx(
-        brute_force, rel=1e-12
-    )
-
-
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(width=st.integers(1, 50), epsilon=st.floats(0.1, 20))
 def test_no_inner_width_has_less_variance(width: int, epsilon: float) -> None:
     chosen = int(staircase_inner_width(width, epsilon))
@@ -69,17 +41,7 @@ def test_inner_width_looks_two_above_the_continuous_optimum(width: int, epsilon:
     assert inner == reference.inner_by_bisection(width, epsilon)
 
 
-@pytest.mark.parametrize(("epsilon", "ratio"), [(1.0, 0.92), (2.0, 0.72), (4.0, 0.30), (8.0, 0.02)])
-def test_discrete_over_continuous_laplace_variance(epsilon: float, ratio: float) -> None:
-    assert round(float(discrete_laplace_variance(1 / epsilon)) / (2 / epsilon**2), 2) == ratio
-
-
-@pytest.mark.parametrize(("epsilon", "ratio"), [(1.0, 0.98), (2.0, 0.92), (4.0, 0.72), (8.0, 0.33)])
-def test_staircase_over_laplace_standard_deviation(epsilon: float, ratio: float) -> None:
-    assert round(float(staircase_variance(epsilon) / (2 / epsilon**2)) ** 0.5, 2) == ratio
-
-
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(epsilon=st.floats(0.01, 30))
 def test_staircase_variance_is_the_integral_at_the_best_inner_share(epsilon: float) -> None:
     b = np.exp(-epsilon)
@@ -133,40 +95,6 @@ def test_limits_of_no_budget_and_no_sensitivity() -> None:
 def test_sensitivity_is_a_whole_number(sensitivity: float, shown: str) -> None:
     with pytest.raises(ValueError, match=rf"whole number from 0 to 2\*\*44, got {shown}"):
         whole_sensitivity([1, sensitivity])
-
-
-@settings(max_examples=60, deadline=None)
-@given(width=st.integers(1, 40), epsilon=st.floats(1e-3, 30))
-def test_staircase_costs_exactly_epsilon(width: int, epsilon: float) -> None:
-    inner = int(staircase_inner_width(width, epsilon))
-    support = np.abs(np.arange(-4 * width, 4 * width + 1))
-    log_weight = -epsilon * ((support - inner) // width + 1).astype(np.float64)
-    worst = largest_log_ratio(log_weight, width)
-    assert 0.999 * epsilon <= worst <= epsilon * (1 + 1e-12)
-
-
-@settings(max_examples=60, deadline=None)
-@given(width=st.integers(1, 40), epsilon=st.floats(1e-3, 30))
-def test_discrete_laplace_costs_exactly_epsilon(width: int, epsilon: float) -> None:
-    scale = width / epsilon
-    log_weight = -np.abs(np.arange(-4 * width, 4 * width + 1)) / scale
-    worst = largest_log_ratio(log_weight, width)
-    assert 0.999 * epsilon <= worst <= epsilon * (1 + 1e-12)
-
-
-@pytest.mark.parametrize("order", [1.5, 2.0, 8.0])
-@pytest.mark.parametrize("sigma", [0.7, 2.0, 15.0])
-@pytest.mark.parametrize("shift", [1, 3])
-def test_discrete_gaussian_is_as_concentrated_as_the_continuous_one(
-    sigma: float, shift: int, order: float
-) -> None:
-    support = np.arange(-int(60 * sigma) - 60, int(60 * sigma) + 61).astype(np.float64)
-    normaliser = np.logaddexp.reduce(-(support**2) / (2 * sigma**2))
-    here = -(support**2) / (2 * sigma**2) - normaliser
-    there = -((support - shift) ** 2) / (2 * sigma**2) - normaliser
-    divergence = np.logaddexp.reduce(order * here + (1 - order) * there) / (order - 1)
-    bound = order * shift**2 / (2 * sigma**2)
-    assert 0.7 * bound <= divergence <= bound * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("sigma", [1.0, 2.0, 5.0, 40.0])

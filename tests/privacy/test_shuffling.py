@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -83,22 +84,7 @@ def test_the_bound_is_not_far_above_shuffled_bits() -> None:
     """The clones of a bit are fewer than its equal reports: within a factor of two of epsilon."""
     epsilon = shuffled_epsilon(1.0, 10_000, 1e-6)
     assert max(response_deltas(1.0, 10_000, epsilon / 2)) > 1e-6
-
-
-def closed_form(local: float, reports: int, delta: float) -> float:
-    """Feldman, McMillan and Talwar 2021, Theorem 3.1, where its condition holds."""
-    assert local <= math.log(reports / (16 * math.log(2 / delta)))
-    grown = math.exp(local)
-    root = 8 * math.sqrt(grown * math.log(4 / delta) / reports) + 8 * grown / reports
-    return math.log1p((grown - 1) / (grown + 1) * root)
-
-
-@pytest.mark.parametrize("local", [0.5, 1.0, 2.0])
-@pytest.mark.parametrize("reports", [5000, 10**6])
-def test_epsilon_is_below_the_closed_form(local: float, reports: int) -> None:
-    found = shuffled_epsilon(local, reports, 1e-6)
-    assert 0.05 * closed_form(local, reports, 1e-6) < found < closed_form(local, reports, 1e-6)
-    assert shuffled_delta(local, reports, found) <= 1e-6
+    assert shuffled_delta(1.0, 10_000, epsilon) <= 1e-6
 
 
 def test_more_reports_never_cost_more() -> None:
@@ -124,19 +110,15 @@ def test_the_ends_of_the_range_of_epsilon_are_finite(local: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error"),
+    ("function", "arguments", "error"),
     [
-        ((0.0, 10, 0.1), "epsilon must be positive and finite, got 0.0"),
-        ((1.0, 0, 0.1), "reports must be at least 1, got 0"),
-        ((1.0, 10, -0.1), "epsilon must be at least 0 and finite, got -0.1"),
-        ((1.0, 10, math.nan), "epsilon must be at least 0 and finite, got nan"),
+        (shuffled_delta, (0.0, 10, 0.1), "epsilon must be positive and finite, got 0.0"),
+        (shuffled_delta, (1.0, 0, 0.1), "reports must be at least 1, got 0"),
+        (shuffled_delta, (1.0, 10, -0.1), "epsilon must be at least 0 and finite, got -0.1"),
+        (shuffled_delta, (1.0, 10, math.nan), "epsilon must be at least 0 and finite, got nan"),
+        (shuffled_epsilon, (1.0, 10, 0.0), "delta must be above 0 and below 1, got 0"),
     ],
 )
-def test_bad_parameters_are_refused(arguments: tuple[float, int, float], error: str) -> None:
+def test_bad_parameters_are_refused(function: Any, arguments: Any, error: str) -> None:
     with pytest.raises(ValueError, match=error):
-        shuffled_delta(*arguments)
-
-
-def test_a_delta_of_zero_is_refused() -> None:
-    with pytest.raises(ValueError, match="delta must be above 0 and below 1, got 0"):
-        shuffled_epsilon(1.0, 10, 0.0)
+        function(*arguments)

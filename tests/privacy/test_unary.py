@@ -9,15 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
-from tacit.arrays import Integers
 from tacit.privacy import unary as module
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.response import Bits, RandomisedResponse, flip_probability
-from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
+from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.privacy.unary import (
     SET_BIT_VARIANCE,
     BitCounter,
@@ -25,7 +23,6 @@ from tacit.privacy.unary import (
     unary_counts,
     unary_variance,
 )
-from tacit.testing.recording import flip_chance
 
 ALARM = 5.0
 """Standard errors of a mean; a correct one exceeds them with probability 6e-7."""
@@ -42,7 +39,7 @@ class Scripted(NoNoise):
 
     def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> Any:
         assert isinstance(distribution, RandomisedResponse | Bits)
-        probability, size = flip_chance(distribution), math.prod(shape)
+        probability, size = distribution.probability, math.prod(shape)
         bits = self.script[self.given_bits : self.given_bits + size]
         self.given_bits += size
         for bit in bits:
@@ -79,25 +76,6 @@ def test_every_answer_costs_at_most_epsilon_and_one_costs_it(size: int, epsilon:
     assert worst == pytest.approx(epsilon, rel=1e-9)
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
-def test_bits_are_set_as_often_as_said(epsilon: float) -> None:
-    """180,000 reports from each source, bits within six of their errors; false alarm 2e-9 a bit.
-
-    Chances 30 % off are twelve standard errors off, so that they are refused as surely.
-    """
-    values = np.repeat([0, 2], 90_000)
-    other = flip_probability(epsilon)
-    for noise in (SimulatedNoise(5), SystemNoise()):
-        bits = unary_bits(values, 3, epsilon, noise)
-        for value in (0, 2):
-            shares = bits[values == value].mean(axis=0)
-            for place in range(3):
-                chance = 0.5 if place == value else other
-                error = math.sqrt(chance * (1 - chance) / 90_000)
-                assert abs(shares[place] - chance) < 6 * error
-                assert abs(shares[place] - 1.3 * chance) > 6 * error
-
-
 def test_replicates_may_have_values_of_their_own() -> None:
     """Half of 350 values are reported, within 5 standard deviations of 0.027: below 1e-6."""
     values = np.random.default_rng(0).integers(0, 4, (50, 7))
@@ -121,17 +99,7 @@ def test_counts_are_unbiased_and_as_wrong_as_said(epsilon: float) -> None:
     np.testing.assert_allclose(counts.var(axis=0), expected, rtol=0.12)
 
 
-def test_the_held_bits_own_variance_is_seen() -> None:
-    """At a large epsilon nothing else is left: halves of binomial bits, doubled."""
-    bits = unary_bits(np.zeros(400, dtype=np.int64), 2, 12.0, SimulatedNoise(7, replicates=4000))
-    counts = unary_counts(bits.sum(axis=1), 400, 12.0)
-    assert counts[:, 0].var() == pytest.approx(
-        400 * (SET_BIT_VARIANCE + unary_variance(12.0)), rel=0.12
-    )
-    assert counts[:, 1].var() < 1
-
-
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(epsilon=st.floats(0.01, 30))
 def test_the_variances_are_those_of_the_bits(epsilon: float) -> None:
     q = flip_probability(epsilon)
@@ -140,14 +108,6 @@ def test_the_variances_are_those_of_the_bits(epsilon: float) -> None:
     assert 0.25 / (0.5 - q) ** 2 - other == pytest.approx(
         SET_BIT_VARIANCE, rel=1e-6, abs=1e-6 * other
     )
-
-
-def test_counts_follow_their_formula() -> None:
-    reported: NDArray[np.int64] = np.array([[10, 20], [30, 0]])
-    q = flip_probability(1.0)
-    counts = unary_counts(reported, np.array([[40], [50]]), 1.0)
-    np.testing.assert_allclose(counts[0], (reported[0] - 40 * q) / (0.5 - q))
-    np.testing.assert_allclose(counts[1], (reported[1] - 50 * q) / (0.5 - q))
 
 
 def test_no_reports_give_no_bits() -> None:
@@ -166,41 +126,16 @@ def test_a_bad_epsilon_is_refused(bad: float) -> None:
             refused()
 
 
-def bit_counts(packed: NDArray[np.uint8]) -> Integers:
-    counter = BitCounter(packed.shape[1])
-    counter.add(packed)
-    return counter.counts()
-
-
-@given(
-    rows=st.integers(0, 700), size=st.sampled_from([1, 2, 4, 8, 16, 32]), seed=st.integers(0, 99)
-)
-def test_counts_are_those_of_the_unpacked_bits(rows: int, size: int, seed: int) -> None:
-    packed = np.random.default_rng(seed).integers(0, 256, (rows, size), dtype=np.uint8)
-    assert np.array_equal(bit_counts(packed), np.unpackbits(packed, axis=-1).sum(axis=0))
-
-
-def test_many_rows_of_words_carry_into_higher_digits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "ROW_WORDS", 16)
-    packed = np.full((1001, 16), 255, dtype=np.uint8)
-    assert bit_counts(packed).tolist() == [1001] * 128
-
-
-@pytest.mark.parametrize("size", [4, 8, 16, 32])
-def test_rows_of_words_are_counted_as_unpacked_bits_are(
-    size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "ROW_WORDS", 8)
-    packed = np.random.default_rng(size).integers(0, 256, (4321, size), dtype=np.uint8)
-    assert np.array_equal(bit_counts(packed), np.unpackbits(packed, axis=-1).sum(axis=0))
-
-
 @given(
     sizes=st.lists(st.integers(0, 60), max_size=8),
-    size=st.sampled_from([1, 2, 8]),
+    size=st.sampled_from([1, 2, 8, 32]),
     seed=st.integers(0, 99),
 )
-def test_blocks_are_counted_as_one(sizes: list[int], size: int, seed: int) -> None:
+@example(sizes=[4321, 7], size=16, seed=0)
+def test_counts_of_blocks_are_those_of_the_unpacked_bits(
+    sizes: list[int], size: int, seed: int
+) -> None:
+    """Rows of few words, so that sums carry into higher digits."""
     rng = np.random.default_rng(seed)
     blocks = [rng.integers(0, 256, (rows, size), dtype=np.uint8) for rows in sizes]
     with pytest.MonkeyPatch.context() as patch:
@@ -214,4 +149,4 @@ def test_blocks_are_counted_as_one(sizes: list[int], size: int, seed: int) -> No
 
 def test_other_sizes_are_refused() -> None:
     with pytest.raises(ValueError, match="power of two of bytes, got 3"):
-        bit_counts(np.zeros((2, 3), dtype=np.uint8))
+        BitCounter(3)

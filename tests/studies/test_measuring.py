@@ -37,9 +37,6 @@ def test_jobs_that_need_more_records_are_left_out() -> None:
 def test_a_table_has_its_own_number_of_repeats() -> None:
     assert {row.ours for row in numbered(2).measure(few())} == {7}
     assert {row.ours for row in numbered(2).measure(few(), repeats=3)} == {3}
-
-
-def test_repeats_are_at_least_one() -> None:
     with pytest.raises(ValueError, match="repeats must be at least 1, got 0"):
         numbered(1).measure(few(), repeats=0)
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tacit import DPAUC, Clients, FedAUC, ScoreHistogram
+from tacit import Clients, ScoreHistogram
 from tacit.privacy.cost import Adjacency, Cost
 from tacit_studies.floors.rows import MEAN, STD, Errors, beside, floor_of, spread_of, sum_floor
 from tacit_studies.floors.scales import FEW, RARE, SAMPLES, _drawn
@@ -22,7 +22,6 @@ from tacit_studies.score_maps import (
     OTHER_SCALES,
     TWO_DIGITS,
     ScoreMap,
-    with_settings,
 )
 from tests.studies.sources import check_rows, few, real_clients
 
@@ -127,10 +126,3 @@ def test_a_map_rises_and_keeps_records_in_their_places(score_map: ScoreMap) -> N
     assert np.all(np.diff(mapped.scores[order]) >= 0)
     np.testing.assert_array_equal(mapped.labels, clients.labels)
     assert mapped.unit == score_map.unit
-
-
-def test_settings_that_a_protocol_lacks_are_left_out() -> None:
-    earlier = with_settings(ScoreHistogram(epsilon=1.0), scale="even", no_such=1)
-    assert earlier.scale == "even"
-    assert with_settings(FedAUC(1.0), second_round=0.5) == FedAUC(1.0)
-    assert with_settings(DPAUC(1.0), epsilon=2.0).epsilon == 2.0

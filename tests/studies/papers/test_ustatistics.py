@@ -101,13 +101,6 @@ def test_figure_4_has_its_points_and_the_order_of_errors(monkeypatch: pytest.Mon
     assert targets[("even ratings eps=2", "error of randomised response / of 2PC all pairs")].met
 
 
-def test_seeds_are_the_only_difference_between_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ustatistics, "RATERS", 2_000)
-    first, again, other = (table(4).measure(Scores(), seed=seed) for seed in (1, 1, 2))
-    assert first == again
-    assert first != other
-
-
 def test_ratings_are_made_once_for_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ustatistics, "RATERS", 2_000)
     made = []
