@@ -105,7 +105,7 @@ def test_equal_mechanisms_are_told_apart_as_seldom_as_stated() -> None:
 )
 def test_draws_of_different_shapes_or_too_few_are_refused(shapes: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        distinguish(*map(np.zeros, shapes))
+        distinguish(np.zeros(shapes[0]), np.zeros(shapes[1]))
 
 
 def naive_lowest_bit(value: float) -> int:

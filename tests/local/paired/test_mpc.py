@@ -98,7 +98,7 @@ def test_a_coin_of_both_parties_flips_at_the_agreed_rate(two: ThreadedParties) -
     opened_numbers = added_shares(two, works, np.ones(size, dtype=np.bool_))
     assert set(np.unique(opened_numbers)) == {0, 1}
     assert np.mean(opened_numbers == 0) == pytest.approx(
-        works[0].pair_noise.response.flip_probability, abs=5 * 0.0057
+        works[0].pair_noise.response.probability, abs=5 * 0.0057
     )
 
 

@@ -183,7 +183,7 @@ class PairWork:
         if isinstance(self.source, NoNoise):
             return 0
         threshold = math.ceil(
-            self.pair_noise.response.flip_probability * kernels.COIN_MODULUS * COIN_SLACK
+            self.pair_noise.response.probability * kernels.COIN_MODULUS * COIN_SLACK
         )
         return min(threshold, kernels.COIN_MODULUS // 2)
 

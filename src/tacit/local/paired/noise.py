@@ -144,7 +144,7 @@ class PairNoise:
         """Unbiased values from what the server received, of the same shape."""
         if self.responds:
             return np.asarray(
-                (received - self.response.flip_probability) / math.tanh(self.epsilon / 2)
+                (received - self.response.probability) / math.tanh(self.epsilon / 2)
             )
         return received.astype(np.float64)
 

@@ -144,8 +144,8 @@ def matched_runs(
     scores = clients.scores[positive], clients.scores[~positive]
     won = np.array([won_pairs(*scores, matchings, rng) for _ in range(times)])
     pair_noise = protocol.pair_noise(protocol.epsilon - count_epsilon)
-    ones = rng.binomial(won, 1 - pair_noise.response.flip_probability)
-    ones = ones + rng.binomial(matchings * half - won, pair_noise.response.flip_probability)
+    ones = rng.binomial(won, 1 - pair_noise.response.probability)
+    ones = ones + rng.binomial(matchings * half - won, pair_noise.response.probability)
     means = pair_noise.debiased(ones / (matchings * half))
     sample = MatchedSample(
         protocol.function,
