@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
-from sklearn.metrics import roc_auc_score
 
 import tacit
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.fields import encode
 from tacit.results.figure import AUC_FIGURE
-from tacit.running.evaluating import exact_auc, repeat_results
+from tacit.running.evaluating import repeat_results
 from tests.federations import binormal_clients
 
 
@@ -37,43 +32,10 @@ def test_fresh_noise_differs_and_seeded_noise_repeats() -> None:
     assert (len(fresh), len(seeded)) == (4, 1)
 
 
-def test_a_seed_and_a_noise_source_together_are_refused() -> None:
-    with pytest.raises(ValueError, match="a seed or a noise source, not both"):
-        tacit.evaluate(real_clients(), tacit.FedAUC(1.0), seed=1, noise=NoNoise())
-
-
 def test_one_record_is_not_enough() -> None:
     clients = tacit.Clients.from_arrays([0.5], [1])
     with pytest.raises(tacit.DataError, match="at least two records, got 1"):
         tacit.evaluate(clients, tacit.FedAUC(1.0))
-
-
-@pytest.mark.parametrize("by", ["uniform", "score"])
-def test_the_exact_auc_is_scikit_learns_with_ties(by: Literal["uniform", "score"]) -> None:
-    rng = np.random.default_rng(1)
-    labels = rng.integers(0, 2, 5000)
-    scores = np.round(rng.normal(0.3 * labels), 1)
-    clients = tacit.Clients.split(scores, labels, clients=37, by=by, seed=0)
-    assert exact_auc(clients) == pytest.approx(roc_auc_score(labels, scores), abs=1e-12)
-
-
-def test_the_exact_auc_holds_at_millions_of_records() -> None:
-    scores, labels = tacit.binormal_scores(600_000, 1_400_000, 0.75, seed=0)
-    clients = tacit.Clients.from_arrays(scores, labels)
-    assert exact_auc(clients) == pytest.approx(roc_auc_score(labels, scores), abs=1e-12)
-
-
-@pytest.mark.parametrize("library", [pd, pl])
-def test_five_lines_from_a_frame(library: object) -> None:
-    scores, labels = tacit.binormal_scores(200, 300, 0.8, seed=0)
-    frame = library.DataFrame(  # type: ignore[attr-defined]
-        {"p": scores, "y": labels, "site": ["north", "south"] * 250}
-    )
-    clients = tacit.Clients.from_frame(frame, score="p", label="y", client="site")
-    result = tacit.evaluate(clients, tacit.FedAUC(epsilon=2.0), seed=1)
-    assert clients.names == ("north", "south")
-    low, high = result.auc.interval(0.999999)
-    assert low < exact_auc(clients) < high
 
 
 def test_repetitions_are_independent_and_repeatable() -> None:
@@ -91,13 +53,6 @@ def test_groups_of_repetitions_are_independent(monkeypatch: pytest.MonkeyPatch) 
     )
     values = tacit.repeat(clients, protocol, times=7, seed=1)
     assert np.unique(values).size == 7
-
-
-@pytest.mark.parametrize(
-    "protocol", [tacit.ExactAUC(), tacit.NoisyScores(1.0), tacit.DPAUC(1.0), tacit.FedAUC(1.0)]
-)
-def test_repetitions_have_one_estimate_each(protocol: tacit.Protocol) -> None:
-    assert tacit.repeat(binormal_clients(40, 60, 5), protocol, times=3, seed=0).shape == (3,)
 
 
 def test_repetitions_have_the_limits_of_their_figure() -> None:

@@ -20,7 +20,6 @@ from flwr.supercore.task_identity import TaskIdentity
 
 import tacit
 from tacit.crypto.identities import Identity
-from tacit.mlflow import metrics_of
 from tacit.privacy.noise import NoNoise
 from tacit.protocol import conversation, values
 from tacit.protocols.histogram.steps import unary_reports
@@ -220,16 +219,12 @@ def test_a_party_lost_in_the_middle_ends_the_run_or_begins_it_again(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("protocol", "adjacency", "spent"),
-    [
-        ('name = "score-histogram"\nepsilon = 1.0\ntrust = "each"', "record", None),
-        ('name = "hierarchical-auc"\nepsilon = 1.0', "score", 4.0),
-        ('name = "fedauc"\nepsilon = 1.0\ntrust = "local"', "label", 1.0),
-    ],
-    ids=["score-histogram", "hierarchical-auc", "fedauc"],
+    ("protocol", "adjacency"),
+    [('name = "score-histogram"\nepsilon = 1.0\ntrust = "each"', "record"), (FEDAUC, "label")],
+    ids=["score-histogram", "fedauc"],
 )
 def test_runs_that_broke_off_are_in_what_a_result_says_was_spent(
-    tmp_path: Path, protocol: str, adjacency: str, spent: float | None
+    tmp_path: Path, protocol: str, adjacency: str
 ) -> None:
     """Three parties of five vanish, each in the second round of another run.
 
@@ -247,47 +242,29 @@ def test_runs_that_broke_off_are_in_what_a_result_says_was_spent(
     coordinator, _, received = conducted(tmp_path, identity, grid)
     result = concluded(Plan.read(tmp_path / "plan.toml"), coordinator, received)
     assert result.participants == ("a", "b")
-    assert (result.division is not None) == ("score-histogram" in protocol)
-    for name in result.participants:
-        with tacit.Ledger(tmp_path / name / "ledger.db") as ledger:
-            debits = [line for line in ledger.lines() if line.kind == "debit"]
-        runs = list(dict.fromkeys(line.session for line in debits))
-        of_runs = [
-            sum(line.epsilon or 0.0 for line in debits if line.session == run) for run in runs
-        ]
-        if spent is None:
-            assert len(of_runs) == 4
-            assert all(0 < cost <= 1 + 1e-9 for cost in of_runs)
-            assert of_runs[-1] == pytest.approx(1.0)
-            spent = sum(of_runs)
-        assert sum(of_runs) == pytest.approx(spent)
+    with tacit.Ledger(tmp_path / "a" / "ledger.db") as ledger:
+        debits = [line for line in ledger.lines() if line.kind == "debit"]
+    spent = sum(line.epsilon for line in debits)
     told = [warning for warning in result.warnings if "broke off" in warning]
-    assert [warning.split(" ")[1] for warning in told] == runs[:3]
     assert [warning.split("when it lost ")[1][0] for warning in told] == ["e", "d", "c"]
+    runs = list(dict.fromkeys(line.session for line in debits))
+    assert [warning.split(" ")[1] for warning in told] == runs[:3]
     assert all(f"at most epsilon 1, {adjacency} adjacency" in warning for warning in told)
-    written = result.to_dict()["spent"]
-    assert written == {"epsilon": pytest.approx(spent), "delta": 0.0, "adjacency": adjacency}
-    assert metrics_of(result)["tacit.epsilon"] == pytest.approx(spent)
+    written = {"epsilon": pytest.approx(spent), "delta": 0.0, "adjacency": adjacency}
+    assert result.to_dict()["spent"] == written
     page = result.to_html()
     assert f"Each client spent at most epsilon {spent:g}, {adjacency} adjacency." in page
     assert all(str(run) in page for run in runs[:3])
 
 
-def test_too_few_nodes_end_the_run_in_time(tmp_path: Path) -> None:
-    identity = federation(tmp_path, FEDAUC, extra="min_clients = 3\ndeadline = 1.0\n")
-    with pytest.raises(RunError, match="2 came within 1 seconds; missing: c"):
-        conducted(tmp_path, identity, Grid(tmp_path, "ab"))
-
-
 def test_who_is_missing_is_named_while_the_run_waits(tmp_path: Path) -> None:
     identity = federation(tmp_path, FEDAUC, extra="min_clients = 3\ndeadline = 30.0\n")
     grid, lines = Grid(tmp_path, "ac"), list[str]()
-    with pytest.raises(RunError, match="missing: b"):
+    with pytest.raises(RunError, match="2 came within 30 seconds; missing: b"):
         flower.conduct(grid, Plan.read(tmp_path / "plan.toml"), identity, lines.append)
     waiting = [line for line in lines if line.startswith("waiting for b, ")]
     assert len(waiting) == 2
-    left = int(waiting[0].removeprefix("waiting for b, ").split(" ")[0])
-    assert left >= 25
+    assert int(waiting[0].removeprefix("waiting for b, ").split(" ")[0]) >= 25
 
 
 def test_a_node_of_another_plan_does_not_take_part(tmp_path: Path) -> None:
@@ -373,24 +350,19 @@ def test_a_letter_prints_no_control_character_on_its_readers_screen(
     assert line.isprintable()
 
 
-def test_messages_without_a_letter_are_refused(tmp_path: Path) -> None:
-    empty = Message(RecordDict({}), dst_node_id=1, message_type=flower.MESSAGE)
-    with pytest.raises(SignedMessageError, match="holds no message of a session"):
-        flower.message_in(empty)
-    answered = Message(
-        RecordDict({flower.SAID: ConfigRecord({"refused": "it is not ready"})}),
-        dst_node_id=1,
-        message_type=flower.MESSAGE,
-    )
-    with pytest.raises(SignedMessageError, match="it did not answer: it is not ready"):
-        flower.message_in(answered)
-    rude = Message(
-        RecordDict({flower.SAID: ConfigRecord({"refused": "\x1b[2J" * 1_000_000})}),
-        dst_node_id=1,
-        message_type=flower.MESSAGE,
-    )
-    with pytest.raises(SignedMessageError, match=r"it did not answer: \\x1b\[2J") as caught:
-        flower.message_in(rude)
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (None, "holds no message of a session"),
+        ("it is not ready", "it did not answer: it is not ready"),
+        ("\x1b[2J" * 1_000_000, r"it did not answer: \\x1b\[2J"),
+    ],
+    ids=["empty", "refused", "rude"],
+)
+def test_messages_without_a_letter_are_refused(words: str | None, said: str) -> None:
+    content = {} if words is None else {flower.SAID: ConfigRecord({"refused": words})}
+    with pytest.raises(SignedMessageError, match=said) as caught:
+        flower.message_in(Message(RecordDict(content), dst_node_id=1, message_type=flower.MESSAGE))
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 1000
 
@@ -435,22 +407,24 @@ KNOWN = {100: "a", 101: "b", 102: "c"}
     ("protocol", "known", "asked"),
     [
         ("encrypted-auc", "abc", [3, 3, 3]),
-        ("encrypted-auc", "ac", [3, 4, 3]),
+        ("encrypted-auc", "a-c", [3, 4, 3]),
+        ("encrypted-auc", "bac", [4, 4, 3]),
         ("fedauc", "abc", [1, 1, 1]),
     ],
 )
 def test_a_first_message_that_costs_nothing_travels_with_the_greeting(
     protocol: str, known: str, asked: list[int], tmp_path: Path
 ) -> None:
-    """One round less on masked values; a party whose node is not known is asked afterwards."""
+    """One round less on masked values; a party whose node is not known is asked afterwards, as are
+    two nodes that the coordinator's folder takes for each other."""
     identity = federation(tmp_path, DEPLOYABLE[protocol], limit=UNLIMITED)
     grid, plan = Grid(tmp_path), Plan.read(tmp_path / "plan.toml")
-    names = {node: name for node, name in KNOWN.items() if name in known}
+    names = {100 + index: name for index, name in enumerate(known) if name != "-"}
     lines: list[str] = []
     coordinator, _ = flower.conduct(grid, plan, identity, lines.append, names)
     assert coordinator.active == (0, 1, 2)
     assert not refusals(lines)
-    assert [1 + grid.counts[node, flower.MESSAGE] for node in KNOWN] == asked
+    assert [1 + grid.counts[node, flower.MESSAGE] for node in grid.contexts] == asked
 
 
 def test_who_does_not_come_is_left_out_of_an_early_opening(tmp_path: Path) -> None:
@@ -462,18 +436,6 @@ def test_who_does_not_come_is_left_out_of_an_early_opening(tmp_path: Path) -> No
     assert coordinator.active == (0, 1)
     assert any(line.endswith("no response: c") for line in lines)
     assert concluded(plan, coordinator, received).participants == ("a", "b")
-
-
-def test_a_first_message_of_another_party_is_asked_for_again(tmp_path: Path) -> None:
-    """The coordinator's folder takes two nodes for each other: both refuse, and are asked then."""
-    identity = federation(tmp_path, DEPLOYABLE["encrypted-auc"], limit=UNLIMITED)
-    grid, plan = Grid(tmp_path), Plan.read(tmp_path / "plan.toml")
-    names = {**KNOWN, 100: "b", 101: "a"}
-    lines: list[str] = []
-    coordinator, _ = flower.conduct(grid, plan, identity, lines.append, names)
-    assert coordinator.active == (0, 1, 2)
-    assert not refusals(lines)
-    assert [1 + grid.counts[node, flower.MESSAGE] for node in KNOWN] == [4, 4, 3]
 
 
 @pytest.mark.parametrize("size", [0, 1, flower.MAX_WHOLE_BYTES, flower.MAX_WHOLE_BYTES + 1])

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import tacit
-from tacit.data.persons import as_persons
 from tacit.privacy import composition, noise
 from tacit.results.saved.reading import check_result
 from tacit.running import simulation, spending
@@ -32,13 +30,6 @@ def visits(records: int = 4000, clients: int = 4) -> tacit.Clients:
     scores = np.clip(rng.normal(0.4 + 0.2 * labels, 0.2), 0, 1)
     persons = rng.integers(0, records // 4, records)
     return tacit.Clients.from_arrays(scores, labels, persons % clients, persons=persons)
-
-
-def assert_same(one: NDArray[Any] | None, other: NDArray[Any] | None) -> None:
-    """Both are known, and equal."""
-    assert one is not None
-    assert other is not None
-    np.testing.assert_array_equal(one, other)
 
 
 class TestPerRecord:
@@ -178,18 +169,6 @@ class TestEvaluate:
         found = tacit.compare(clients, clients.scores**2, tacit.FedAUC(1.0), seed=1, per_person=2)
         assert found.spent.adjacency is tacit.Adjacency.PERSON_LABEL
         assert "unit of privacy" in dict(found.to_rows())
-
-    def test_a_report_names_the_unit(self) -> None:
-        page = tacit.evaluate(visits(), tacit.DPAUC(1.0), seed=1, per_person=3).to_html()
-        assert "The unit is a person, of whom at most 3 records count at a client" in page
-        assert "any one person&#39;s records" in page or "any one person's records" in page
-
-    def test_a_split_deals_persons_out_with_their_records(self) -> None:
-        persons = np.arange(40) // 4
-        dealt = tacit.Clients.split(
-            np.linspace(0, 1, 40), np.arange(40) % 2, 5, "score", persons=persons
-        )
-        assert_same(dealt.persons, as_persons(persons))
 
 
 def test_a_plan_divides_epsilon() -> None:

@@ -152,19 +152,6 @@ def test_groups_that_are_read_off_the_records_are_said_to_be() -> None:
     )
 
 
-def test_agreed_groups_are_those_and_no_others() -> None:
-    values = ["x", "y", "x"]
-    groups = tacit.Groups.from_arrays(values, names=("y", "z", "x"))
-    assert groups.of_record.tolist() == [2, 0, 2]
-    assert groups.sizes.tolist() == [1, 0, 2]
-    with pytest.raises(tacit.DataError, match="of group 'y', which is none of"):
-        tacit.Groups.from_arrays(values, names=("x",))
-    with pytest.raises(
-        tacit.DataError, match="groups must be 0 to 200 names that differ, got 3: x, y, x"
-    ):
-        tacit.Groups.from_arrays(values, names=("x", "y", "x"))
-
-
 def test_where_no_record_is_the_budget_is_spent_all_the_same() -> None:
     one = tacit.Cost(1.0, adjacency=tacit.Adjacency.RECORD)
     nobody = np.zeros(0, dtype=np.bool_)

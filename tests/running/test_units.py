@@ -64,14 +64,6 @@ def test_a_hospital_in_another_unit_gives_the_figure_of_probabilities(
     assert result.scales is None
 
 
-def test_without_its_word_the_figure_is_wrong_and_a_server_of_scores_says_so() -> None:
-    mixed = retold(hospitals(), "percent")
-    result = rehearse(mixed, ExactAUC()).server_result
-    assert float(result.value) < ExactAUC().exact(hospitals()) - 0.05
-    assert result.scales is not None
-    assert result.scales.unusual == (0,)
-
-
 @pytest.mark.parametrize("wanted", ["percent", "log-odds"])
 def test_a_plan_that_ranks_may_take_another_unit(wanted: str) -> None:
     clients = hospitals()

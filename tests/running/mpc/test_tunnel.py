@@ -5,7 +5,8 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -92,30 +93,22 @@ def test_bytes_arrive_on_the_other_side_both_ways(ends: Ends) -> None:
 
 def test_what_travels_is_not_the_plain_bytes(tmp_path: Path) -> None:
     """Who listens where south is announced to be is sent the beginning of a handshake only."""
-    with socket.create_server(("127.0.0.1", 0)) as middle:
+    own, listening = Credentials.new("north"), socket.create_server(LOCAL)
+    tunnel = Tunnel(own, tmp_path, TIMEOUT, listening, lambda sentence: None)
+    with socket.create_server(LOCAL) as middle, socket.socket(socket.AF_UNIX) as near:
         middle.settimeout(TIMEOUT)
-        part, other = Credentials.new("north"), Credentials.new("south")
-        listening = socket.create_server(LOCAL)
-        tunnel = Tunnel(part, tmp_path, TIMEOUT, listening, lambda sentence: None)
-        ports = (listening.getsockname()[1], middle.getsockname()[1])
-        pems = (part.certificate, other.certificate)
-        peers = [Peer("a", "127.0.0.1", ports[k], pems[k]) for k in range(2)]
-        tunnel.open(0, peers)
-        paths = tunnel.sockets("s", (0, 1))
-        with socket.socket(socket.AF_UNIX) as near:
-            near.connect(paths[1].removeprefix("unix:"))
-            near.sendall(b"a secret sentence" * 10)
-            result, _ = middle.accept()
-            with result:
-                result.settimeout(TIMEOUT)
-                seen = result.recv(65536)
-                result.settimeout(0.5)
-                try:
-                    while data := result.recv(65536):
-                        seen += data
-                except TimeoutError:
-                    pass
-        tunnel.close()
+        shown = ((listening, own), (middle, Credentials.new("south")))
+        tunnel.open(0, [Peer("a", *at.getsockname()[:2], each.certificate) for at, each in shown])
+        near.connect(tunnel.sockets("s", (0, 1))[1].removeprefix("unix:"))
+        near.sendall(b"a secret sentence" * 10)
+        with middle.accept()[0] as result:
+            result.settimeout(TIMEOUT)
+            seen = result.recv(65536)
+            result.settimeout(0.5)
+            with suppress(TimeoutError):
+                while data := result.recv(65536):
+                    seen += data
+    tunnel.close()
     assert seen[:1] == b"\x16"  # a TLS handshake record
     assert b"secret" not in seen
 
@@ -131,100 +124,55 @@ def test_a_plain_connection_is_refused(ends: Ends) -> None:
     nothing_arrived(ends)
 
 
-def test_another_certificate_is_refused(ends: Ends, tmp_path: Path) -> None:
-    stranger = Credentials.new("north")
-    chain = tmp_path / "chain.pem"
-    chain.write_text(stranger.key + stranger.certificate)
-    assert not passes(ends, chain)
-    nothing_arrived(ends)
-
-
-def test_a_connection_without_a_certificate_is_refused(ends: Ends) -> None:
-    assert not passes(ends, None)
+@pytest.mark.parametrize("shown", [None, Credentials.new("north")], ids=["none", "another"])
+def test_another_certificate_or_none_is_refused(
+    ends: Ends, shown: Credentials | None, tmp_path: Path
+) -> None:
+    assert not passes(ends, shown, tmp_path)
     nothing_arrived(ends)
 
 
 def test_the_announced_certificate_passes(ends: Ends, tmp_path: Path) -> None:
     """Without this the refusals above would prove nothing."""
-    chain = tmp_path / "chain.pem"
-    chain.write_text(ends.own[0].key + ends.own[0].certificate)
-    assert passes(ends, chain)
-
-
-def test_a_client_that_never_shakes_hands_is_closed_with_the_tunnel(ends: Ends) -> None:
-    """It is accepted, and in a handshake, when the next client's has been refused."""
-    with socket.create_connection(("127.0.0.1", ends.peers[1].port), TIMEOUT) as silent:
-        assert not passes(ends, None)
-        ends.tunnels[1].close()
-        assert received(silent, 1) == b""
-
-
-def test_clients_that_come_while_it_closes_are_closed(ends: Ends) -> None:
-    """Whoever is accepted reads an end, and does not wait for ever."""
-    clients: list[socket.socket] = []
-    coming = threading.Event()
-
-    def come() -> None:
-        with suppress(ConnectionError):
-            for _ in range(100):
-                client = socket.create_connection(("127.0.0.1", ends.peers[1].port), TIMEOUT)
-                clients.append(client)
-                coming.set()
-
-    visitors = threading.Thread(target=come)
-    visitors.start()
-    assert coming.wait(TIMEOUT)
-    ends.tunnels[1].close()
-    visitors.join(TIMEOUT)
-    assert not visitors.is_alive()
-    for client in clients:
-        with client, suppress(ConnectionResetError):
-            assert client.recv(1) == b""
+    assert passes(ends, ends.own[0], tmp_path)
 
 
 def test_a_message_ends_with_the_tunnel(tmp_path: Path) -> None:
     """The other party takes no message, and would be waited for."""
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        part = Credentials.new("north")
-        own = socket.create_server(LOCAL)
-        tunnel = Tunnel(part, tmp_path, TIMEOUT, own, lambda sentence: None)
-        port = other.getsockname()[1]
-        pem = Credentials.new("south").certificate
-        tunnel.open(0, [Peer("a", "", 0, part.certificate), Peer("b", "127.0.0.1", port, pem)])
-        errors: list[BaseException] = []
-
-        def send() -> None:
-            try:
-                tunnel.send(1, b"a message")
-            except OSError as error:
-                errors.append(error)
-
-        sending = threading.Thread(target=send)
-        sending.start()
+    own, listening = Credentials.new("north"), socket.create_server(LOCAL)
+    tunnel = Tunnel(own, tmp_path, TIMEOUT, listening, lambda sentence: None)
+    with socket.create_server(LOCAL) as other, ThreadPoolExecutor() as threads:
         other.settimeout(TIMEOUT)
-        accepted, _ = other.accept()
-        with accepted:
+        shown = ((listening, own), (other, Credentials.new("south")))
+        tunnel.open(0, [Peer("p", *at.getsockname()[:2], each.certificate) for at, each in shown])
+        sending = threads.submit(tunnel.send, 1, b"a message")
+        with other.accept()[0]:
             tunnel.close()
-            sending.join(TIMEOUT)
-    assert [str(error) for error in errors] == ["the tunnel is closed"]
+            assert str(sending.exception(TIMEOUT)) == "the tunnel is closed"
     with pytest.raises(ConnectionError, match="the tunnel is closed"):
         tunnel.send(1, b"another")
 
 
-def passes(ends: Ends, chain: Path | None) -> bool:
-    """Whether a TLS client with this certificate gets bytes through to south."""
+def secured(peer: Peer, shown: Credentials | None, folder: Path) -> ssl.SSLSocket:
+    """A TLS connection to a party, with these credentials."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
-    context.load_verify_locations(cadata=ends.peers[1].certificate)
-    if chain is not None:
+    context.load_verify_locations(cadata=peer.certificate)
+    if shown is not None:
+        chain = folder / "shown.pem"
+        chain.write_text(shown.key + shown.certificate)
         context.load_cert_chain(chain)
-    raw = socket.create_connection(("127.0.0.1", ends.peers[1].port), TIMEOUT)
+    return context.wrap_socket(socket.create_connection((LOCAL[0], peer.port), TIMEOUT))
+
+
+def passes(ends: Ends, shown: Credentials | None, folder: Path) -> bool:
+    """Whether a TLS client with these credentials gets bytes through to south."""
     try:
-        with context.wrap_socket(raw) as client:
+        with secured(ends.peers[1], shown, folder) as client:
             client.sendall(b"\x01shello")
-            far, _ = ends.listener.accept() if chain and arrives(client, ends) else (None, None)
-            if far is None:
+            if not arrives(client, ends):
                 return False
+            far, _ = ends.listener.accept()
             with far:
                 far.settimeout(TIMEOUT)
                 return received(far, 5) == b"hello"
@@ -290,46 +238,27 @@ def test_a_party_reaches_computations_of_its_own_only(
     """The party 0 of three opens a connection to 1 under the name of a computation of two."""
     part = [Credentials.new(f"party-{index}") for index in range(3)]
     listening = socket.create_server(LOCAL)
-    address = LOCAL[0], listening.getsockname()[1]
     tunnel = Tunnel(part[1], tmp_path, TIMEOUT, listening, lambda sentence: None)
-    peers = [Peer("p", address[0], address[1], each.certificate) for each in part]
+    peers = [Peer("p", *listening.getsockname()[:2], each.certificate) for each in part]
     tunnel.open(1, peers)
     path = tunnel.sockets("s", members)[members.index(1)].removeprefix("unix:")
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(path)
-    listener.listen()
-    chain = tmp_path / "shown.pem"
-    chain.write_text(part[0].key + part[0].certificate)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.load_verify_locations(cadata=part[1].certificate)
-    context.load_cert_chain(chain)
-    try:
-        raw = socket.create_connection(address, TIMEOUT)
-        with context.wrap_socket(raw) as client:
+    with closing(tunnel), socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        with secured(peers[1], part[0], tmp_path) as client:
             client.sendall(bytes([1]) + b"s" + b"hello")
             if 0 in members:
                 far, _ = listener.accept()
-                assert received(far, 5) == b"hello"
-                far.close()
+                with far:
+                    assert received(far, 5) == b"hello"
             else:
                 assert client.recv(1) == b""
                 assert select.select([listener], [], [], 0.2)[0] == []
-    finally:
-        listener.close()
-        tunnel.close()
 
 
 def test_a_connection_for_a_path_elsewhere_reaches_nothing(ends: Ends, tmp_path: Path) -> None:
     """South's own socket lies beside it, and would be reached by such a name."""
-    chain = tmp_path / "chain.pem"
-    chain.write_text(ends.own[0].key + ends.own[0].certificate)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.load_verify_locations(cadata=ends.peers[1].certificate)
-    context.load_cert_chain(chain)
-    raw = socket.create_connection(("127.0.0.1", ends.peers[1].port), TIMEOUT)
-    with context.wrap_socket(raw) as client:
+    with secured(ends.peers[1], ends.own[0], tmp_path) as client:
         client.sendall(bytes([6]) + b"../s/s" + b"hello")
         assert client.recv(1) == b""
     nothing_arrived(ends)

@@ -45,13 +45,6 @@ def paid(home: Path) -> float:
     return sum(line.epsilon for line in desks.messages_in(home))
 
 
-def test_a_party_reads_a_database(tmp_path: Path) -> None:
-    identity = desks.federation(tmp_path, desks.ONE_SUM)
-    in_duckdb(tmp_path)
-    assert desks.carried(tmp_path, identity).server_result
-    assert paid(tmp_path) == pytest.approx(1.0)
-
-
 @pytest.mark.parametrize(
     "what", ['table = "scored"', 'query = "SELECT * FROM scored WHERE score >= 0"']
 )

@@ -23,7 +23,6 @@ from tacit.running.session.party_file import (
     columns_misfit,
     read_records,
 )
-from tests import classified
 from tests.running.desks import carried, desk_of, desks_of, edited, federation, messages_in
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "classes-and-groups"
@@ -169,32 +168,6 @@ def test_a_database_gives_the_records_of_a_file(tmp_path: Path, protocol: str) -
         connection.execute("UPDATE scored SET diagnosis = NULL, ward = NULL WHERE score > 0.9")
     with pytest.raises(tacit.DataError, match=r"has no value in .*, row"):
         _values(tmp_path, protocol)
-
-
-@pytest.mark.parametrize(
-    ("clients", "protocol"),
-    [
-        (
-            classified.class_clients(240, 5),
-            tacit.MulticlassHistogram(tp.SecureSum(0.2), 2.0, classes=classified.CLASSES, height=3),
-        ),
-        (
-            classified.group_clients(240, 5),
-            tacit.GroupedHistogram(tp.SecureSum(0.2), 2.0, group_names=classified.GROUPS, height=3),
-        ),
-    ],
-    ids=["classes", "groups"],
-)
-def test_a_party_that_vanishes_is_left_out_with_its_classes(
-    clients: tacit.Clients, protocol: tacit.Protocol
-) -> None:
-    """The counts of the other four are exact without noise, also when messages come twice."""
-    faults = [tacit.Fault("drop", 4, 0), tacit.Fault("duplicate", 1, 2)]
-    found = tacit.rehearse(
-        clients, protocol, faults, noise=lambda party: tp.NoNoise(), min_clients=4
-    ).server_result
-    alone = simulation.simulate(clients.part(0, 4), protocol, tp.NoNoise()).server_result
-    assert found.value == pytest.approx(float(alone.value))
 
 
 def test_incomplete_records_are_not_left_out_beside_classes(tmp_path: Path) -> None:

@@ -63,46 +63,40 @@ def test_more_than_three_parties_give_their_scores_to_those_that_rank() -> None:
     assert float(rehearsal.server_result.value) == pytest.approx(HIDDEN.exact(clients), abs=1e-12)
 
 
-def test_every_party_debits_the_computation_once() -> None:
+@pytest.mark.parametrize(
+    "faults",
+    [
+        [Fault("drop", 1, COMPUTED)],
+        [Fault("duplicate", 1, turn, "down") for turn in (ANNOUNCED, COMPUTED)],
+    ],
+    ids=["a lost reply", "queries twice"],
+)
+def test_what_comes_again_is_not_computed_again(faults: list[Fault]) -> None:
     ledgers = Books()
-    run(ledgers=ledgers)
+    rehearsal = run(faults, ledgers, retries=1)
+    assert rehearsal.server_result.value == simulate(CLIENTS, HIDDEN, NoNoise()).server_result.value
     assert [ledgers.steps(index) for index in range(3)] == [["rank_together"]] * 3
 
 
-def test_a_reply_that_is_lost_is_sent_again_and_not_computed_again() -> None:
+@pytest.mark.parametrize(
+    ("fault", "said", "paid"),
+    [
+        (Fault("drop", 1, ANNOUNCED), "a result needs 3 parties, and 2 answered", ()),
+        (
+            Fault("drop", 1, COMPUTED, "down"),
+            f"party 0, party 2 declined: {together.STOPPED}; a result needs 3",
+            (0, 2),
+        ),
+    ],
+    ids=["before anybody pays", "in the computation"],
+)
+def test_a_party_that_vanishes_ends_the_run_and_what_was_paid_stays(
+    fault: Fault, said: str, paid: tuple[int, ...]
+) -> None:
     ledgers = Books()
-    rehearsal = run([Fault("drop", 1, COMPUTED)], ledgers, retries=1)
-    assert rehearsal.server_result.value == simulate(CLIENTS, HIDDEN, NoNoise()).server_result.value
-    assert ledgers.steps(1) == ["rank_together"]
-
-
-def test_a_query_that_comes_twice_is_computed_once() -> None:
-    ledgers = Books()
-    faults = [Fault("duplicate", 2, turn, "down") for turn in (ANNOUNCED, COMPUTED)]
-    rehearsal = run(faults, ledgers)
-    assert rehearsal.server_result.value == simulate(CLIENTS, HIDDEN, NoNoise()).server_result.value
-    assert ledgers.steps(2) == ["rank_together"]
-
-
-def test_a_party_that_does_not_announce_itself_ends_the_run_before_anybody_pays() -> None:
-    ledgers = Books()
-    with pytest.raises(coordinator.RunError, match="a result needs 3 parties, and 2 answered"):
-        run([Fault("drop", 1, ANNOUNCED)], ledgers)
-    assert not any(ledgers.steps(index) for index in range(3))
-
-
-def test_a_party_that_vanishes_ends_the_computation_and_what_was_paid_stays() -> None:
-    ledgers = Books()
-    with pytest.raises(
-        coordinator.RunError,
-        match=f"party 0, party 2 declined: {together.STOPPED}; a result needs 3",
-    ):
-        run([Fault("drop", 1, COMPUTED, "down")], ledgers)
-    assert [ledgers.steps(index) for index in range(3)] == [
-        ["rank_together"],
-        [],
-        ["rank_together"],
-    ]
+    with pytest.raises(coordinator.RunError, match=said):
+        run([fault], ledgers)
+    assert [bool(ledgers.steps(index)) for index in range(3)] == [k in paid for k in range(3)]
 
 
 def test_an_output_that_does_not_arrive_ends_the_run() -> None:
@@ -157,6 +151,9 @@ def test_a_party_that_cannot_be_reached_declines_before_it_pays() -> None:
     ):
         rehearse(CLIENTS, HIDDEN, guards=ledgers.guards, transport=Nowhere())
     assert not any(ledgers.steps(index) for index in range(3))
+    scene = Scene(HIDDEN, transport=None)
+    request = request_of(Query(rank_together, HIDDEN, view=View.MPC))
+    assert b"does not say where other parties reach it" in scene.send(messages.Kind.MPC, request)
 
 
 def swapped(index: int, kind: messages.Kind, body: bytes) -> bytes:
@@ -210,14 +207,14 @@ def test_a_lying_coordinator_is_refused_before_anything_is_paid(name: str) -> No
 class Scene:
     """One party of three, and messages that its coordinator signed."""
 
-    def __init__(self, protocol: Any, min_clients: int = 0) -> None:
+    def __init__(self, protocol: Any, transport: Room | None = Room(0.2)) -> None:
         self.keys = Keys.generate(3)
-        self.agreement = self.keys.agreement(protocol, min_clients)
+        self.agreement = self.keys.agreement(protocol)
         self.debits: list[debits.Debit] = []
         records = CLIENTS.part(0, 1)
         key = self.keys.parties[0]
         guard = self.debits.append
-        self.party = Party(0, key, self.agreement, records, NoNoise(), guard, transport=Room(0.2))
+        self.party = Party(0, key, self.agreement, records, NoNoise(), guard, transport=transport)
         self.round = -1
 
     def send(self, kind: messages.Kind, body: bytes) -> bytes:
@@ -295,18 +292,6 @@ def test_a_party_left_alone_says_why_on_its_own_side_only() -> None:
     assert "party 1 did not come" in scene.party.failure
     with pytest.raises(messages.StaleMessageError, match="has declined the run"):
         scene.send(messages.Kind.MPC, request)
-
-
-def test_a_party_without_a_way_to_others_declines() -> None:
-    keys = Keys.generate(3)
-    agreement = keys.agreement(HIDDEN)
-    party = Party(0, keys.parties[0], agreement, CLIENTS.part(0, 1), NoNoise(), debits.unrecorded)
-    request = request_of(Query(rank_together, HIDDEN, view=View.MPC))
-    message = messages.SignedMessage(
-        messages.Kind.MPC, bytes(16), 0, messages.COORDINATOR, 0, request
-    )
-    reply = party.answer(message.signed(agreement, keys.coordinator))
-    assert b"does not say where other parties reach it" in reply
 
 
 FALSE_FIGURES: dict[str, dict[str, Any]] = {

@@ -197,14 +197,6 @@ def test_every_record_another_person_takes_part(tmp_path: Path) -> None:
     assert desks.carried(tmp_path, identity).server_result
 
 
-@pytest.mark.parametrize("number", ["0", "2.5", "true", "100000"])
-def test_numbers_of_persons_records_that_cannot_be_are_refused(tmp_path: Path, number: str) -> None:
-    desks.federation(tmp_path, desks.ONE_SUM)
-    desks.edited(tmp_path / "plan.toml", ("[plan]", f"[plan]\nper_person = {number}"))
-    with pytest.raises(PlanError, match=r"per_person must be from 1 to"):
-        Plan.read(tmp_path / "plan.toml")
-
-
 def test_a_plan_without_a_budget_for_each_record_is_refused(tmp_path: Path) -> None:
     with_persons(tmp_path, 'name = "exact"')
     with pytest.raises(PlanError, match="protects no person"):

@@ -86,14 +86,6 @@ def test_drafts_of_processes_that_were_killed_stop_no_answer_and_are_removed(
     assert (state / f"{session}.{service.RUN}").exists()
 
 
-def test_flipped_labels_outlive_a_run(tmp_path: Path) -> None:
-    identity = disk.federation(tmp_path, disk.RESPONSE)
-    first, second = (disk.carried(tmp_path, identity) for _ in range(2))
-    assert first.server_result.value == second.server_result.value
-    assert [cost.epsilon for cost in first.spent.values()] == [1.0] * 3
-    assert [cost.epsilon for cost in second.spent.values()] == [0.0] * 3
-
-
 def rewritten(home: Path, order: Callable[[list[str]], list[str]]) -> None:
     """Write the rows of party a's file in another order."""
     path = home / "a" / "records.csv"
@@ -265,15 +257,6 @@ def test_a_limit_that_would_be_passed_is_declined_without_numbers(tmp_path: Path
     assert "1.5" not in str(caught.value)
 
 
-def test_a_stranger_is_not_answered(tmp_path: Path) -> None:
-    disk.federation(tmp_path, disk.FEDAUC)
-    desk = disk.desk_of(tmp_path, 0)
-    for message in (b"", b"x" * 40, b"x" * 400):
-        with pytest.raises(SignedMessageError):
-            desk.answer(message)
-    assert not list(desk.party_file.state.glob("*.run"))
-
-
 def test_letters_of_two_runs_do_not_mix(tmp_path: Path) -> None:
     identity = disk.federation(tmp_path, disk.FEDAUC)
     one, other = (disk.coordinated(tmp_path, identity) for _ in range(2))
@@ -340,14 +323,6 @@ def test_each_party_is_told_the_figures_of_classes(tmp_path: Path) -> None:
         assert len(areas) == 2
         assert file["value"] == pytest.approx(sum(areas) / 2)
         assert 0.5 < file["value"] < 1
-
-
-def test_the_file_of_a_party_has_the_warnings_of_its_result(tmp_path: Path) -> None:
-    """Wide cells; the coordinator, which is not told, has none that follows from the figure."""
-    result, files = revealed(tmp_path, "encrypted-auc", 5)
-    assert not any("wider than 0.01" in warning for warning in result.warnings)
-    for file in files:
-        assert any("wider than 0.01" in warning for warning in file["warnings"])
 
 
 def test_of_masked_runs_at_one_time_each_stays_known(tmp_path: Path) -> None:
