@@ -13,7 +13,7 @@ import pytest
 
 import tacit
 from tacit.data.ragged import Ragged
-from tacit.privacy.cost import NOTHING, UNPROTECTED, worst_case
+from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost, worst_case
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.fields import decode, encode
 from tacit.protocol.values import decode_values, encode_values
@@ -140,63 +140,61 @@ def lied_to(name: str, lie: Lie, told: Lie = lambda _, fields: fields) -> Coordi
     return coordinator
 
 
-def test_a_party_that_says_less_than_it_spent_hides_nothing_of_what_others_spent() -> None:
-    nothing = {"epsilon": 0.0, "delta": 0.0, "adjacency": None, "rho": None}
-    run = lied_to("fedauc", lambda index, cost: nothing if index == 0 else cost)
-    assert run.most_spent == PROTOCOLS["fedauc"].guarantee.figures
-
-
-def test_a_cost_at_another_adjacency_is_one_without_limit_where_nothing_follows() -> None:
-    other = {"epsilon": 0.5, "delta": 0.0, "adjacency": "score", "rho": None}
-    run = lied_to("fedauc", lambda index, cost: other if index == 0 else cost)
-    assert run.most_spent == UNPROTECTED
-
-
-def test_a_cost_beyond_all_numbers_is_stated_and_stops_nothing() -> None:
-    most = {"epsilon": 1e200, "delta": 0.0, "adjacency": "label", "rho": None}
-    run = lied_to("fedauc", lambda index, cost: most if index == 0 else cost)
-    assert run.most_spent.epsilon == 1e200
+@pytest.mark.parametrize(
+    ("said", "spent"),
+    [
+        ({"epsilon": 0.0, "adjacency": None}, Cost(1.0, adjacency=Adjacency.LABEL)),
+        ({"epsilon": 0.5, "adjacency": "score"}, UNPROTECTED),
+        ({"epsilon": 1e200, "adjacency": "label"}, Cost(1e200, adjacency=Adjacency.LABEL)),
+    ],
+    ids=["less", "at an adjacency from which nothing follows", "beyond all numbers"],
+)
+def test_what_one_party_says_that_it_spent_hides_nothing_and_stops_nothing(
+    said: Values, spent: Cost
+) -> None:
+    said |= {"delta": 0.0, "rho": None}
+    run = lied_to("fedauc", lambda index, cost: said if index == 0 else cost)
+    assert run.most_spent == spent
     assert run.server_result
 
 
-def test_a_number_beyond_what_the_server_computes_with_ends_the_run_in_words() -> None:
-    def huge(index: int, fields: Values) -> Values:
-        return {
-            k: np.full_like(v, 1e300, dtype=float) if index == 0 and k == "positives" else v
-            for k, v in fields.items()
-        }
-
-    with pytest.raises(RunError, match="the server cannot compute with the replies: int too large"):
-        lied_to("noisy-scores", lambda _, cost: cost, huge)
+def huge(index: int, fields: Values) -> Values:
+    return {
+        k: np.full_like(v, 1e300, dtype=float) if index == 0 and k == "positives" else v
+        for k, v in fields.items()
+    }
 
 
-def test_parties_that_all_send_several_numbers_for_one_end_the_run_in_words() -> None:
-    def doubled(_: int, fields: Values) -> Values:
-        if "residuals" not in fields:
-            return fields
-        return {name: np.array([number, number]) for name, number in fields.items()}
-
-    with pytest.raises(RunError, match="cannot compute with the replies: they give several"):
-        lied_to("fedauc", lambda _, cost: cost, doubled)
+def doubled(_: int, fields: Values) -> Values:
+    if "residuals" not in fields:
+        return fields
+    return {name: np.array([number, number]) for name, number in fields.items()}
 
 
-def test_parties_that_all_send_a_ragged_field_for_an_array_end_the_run_in_words() -> None:
-    def ragged(_: int, fields: Values) -> Values:
-        return {name: Ragged(each, np.array([0, each.shape[-1]])) for name, each in fields.items()}
-
-    with pytest.raises(RunError, match="the server cannot compute with the replies"):
-        lied_to("dpauc", lambda _, cost: cost, ragged)
+def ragged(_: int, fields: Values) -> Values:
+    return {name: Ragged(each, np.array([0, each.shape[-1]])) for name, each in fields.items()}
 
 
-@pytest.mark.parametrize("records", [-1, 2**39])
-def test_a_number_of_records_that_no_party_has_is_given_no_seats(records: int) -> None:
+def seats(records: int) -> Lie:
     """A party alone says how many it has; the server made as many seats, whatever that takes."""
+    return lambda index, fields: fields | {"records": np.array(records)} if index == 0 else fields
 
-    def many(index: int, fields: Values) -> Values:
-        return fields | {"records": np.array(records)} if index == 0 else fields
 
-    with pytest.raises(RunError, match=r"records.* got"):
-        lied_to("paired-auc", lambda _, cost: cost, many)
+@pytest.mark.parametrize(
+    ("name", "told", "said"),
+    [
+        ("noisy-scores", huge, "the server cannot compute with the replies: int too large"),
+        ("fedauc", doubled, "cannot compute with the replies: they give several"),
+        ("dpauc", ragged, "the server cannot compute with the replies"),
+        ("paired-auc", seats(-1), "records.* got"),
+        ("paired-auc", seats(2**39), "records.* got"),
+    ],
+)
+def test_replies_with_which_the_server_cannot_compute_end_the_run_in_words(
+    name: str, told: Lie, said: str
+) -> None:
+    with pytest.raises(RunError, match=said):
+        lied_to(name, lambda _, cost: cost, told)
 
 
 @pytest.mark.parametrize(

@@ -176,17 +176,12 @@ def test_a_party_debits_every_step_before_it_runs(name: str) -> None:
     assert len(seen) >= 3
 
 
-CLIENTS = Clients.from_arrays([0.1, 0.5, 0.5, 0.9], [0, 1, 0, 1])
-PAIRS = PairedUStatistic("auc", 1.0, noise="laplace")
-
-
 @pytest.mark.parametrize("given", [{}, {"north": "n.db"}, {"north": "n.db", "south": "n.db"}])
 def test_real_clients_do_not_compute_together_without_their_ledgers(given: dict[str, str]) -> None:
     clients = Clients.from_arrays([0.1, 0.5, 0.5, 0.9], [0, 1] * 2, ["north"] * 2 + ["south"] * 2)
+    pairs = PairedUStatistic("auc", 1.0, noise="laplace")
     with pytest.raises(ValueError, match="its own ledger"):
-        tacit.evaluate(clients, PAIRS, engine="spu", ledgers=given)
-
-
-def test_ledgers_are_not_taken_where_nobody_debits_them() -> None:
-    with pytest.raises(ValueError, match="ledgers need engine 'spu'"):
-        tacit.evaluate(CLIENTS, PAIRS, ledgers={"0": "a.db"})
+        tacit.evaluate(clients, pairs, engine="spu", ledgers=given)
+    if given:
+        with pytest.raises(ValueError, match="ledgers need engine 'spu'"):
+            tacit.evaluate(clients, pairs, ledgers=given)

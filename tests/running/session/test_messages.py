@@ -22,6 +22,15 @@ MESSAGE = messages.SignedMessage(
 SIGNED = MESSAGE.signed(AGREED, ADA)
 
 
+TEN = tuple(Identity.generate().public for _ in range(10))
+
+
+def agreed(parties: tuple[bytes, ...] = AGREED.parties, **terms: Any) -> messages.Agreement:
+    """An agreement of these parties, and of the usual terms but for those that are named."""
+    usual: dict[str, Any] = {"protocol": DPAUC(1.0), "coordinator": CENTRE.public}
+    return messages.Agreement(parties=parties, **(usual | terms))
+
+
 def test_a_letter_comes_back_as_it_was() -> None:
     assert messages.verified(SIGNED, AGREED, 0, messages.COORDINATOR) == MESSAGE
 
@@ -44,24 +53,19 @@ def test_random_bytes_are_no_letter(message: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "match"),
+    "change",
     [
-        ({"protocol": DPAUC(1.1)}, "another agreement"),
-        ({"protocol": FedAUC(1.0)}, "another agreement"),
-        ({"min_clients": 1}, "another agreement"),
-        ({"largest": 5}, "another agreement"),
-        ({"parties": (BOB.public, ADA.public)}, "another agreement"),
+        {"protocol": DPAUC(1.1)},
+        {"protocol": FedAUC(1.0)},
+        {"min_clients": 1},
+        {"largest": 5},
+        {"parties": (BOB.public, ADA.public)},
     ],
 )
-def test_a_letter_under_other_terms_is_foreign(change: dict[str, Any], match: str) -> None:
-    terms: dict[str, Any] = {
-        "protocol": AGREED.protocol,
-        "parties": AGREED.parties,
-        "coordinator": AGREED.coordinator,
-        "min_clients": 2,
-    }
-    with pytest.raises(messages.ForeignMessageError, match=match):
-        messages.verified(SIGNED, messages.Agreement(**(terms | change)), 0, messages.COORDINATOR)
+def test_a_letter_under_other_terms_is_foreign(change: dict[str, Any]) -> None:
+    with pytest.raises(messages.ForeignMessageError, match="another agreement"):
+        terms = agreed(**({"min_clients": 2} | change))
+        messages.verified(SIGNED, terms, 0, messages.COORDINATOR)
 
 
 def test_a_letter_of_or_to_somebody_else_is_foreign() -> None:
@@ -95,19 +99,8 @@ def test_another_version_and_an_unknown_kind_are_refused_by_name() -> None:
     ],
 )
 def test_an_agreement_is_checked(change: dict[str, Any], match: str) -> None:
-    terms: dict[str, Any]
-    terms = {"protocol": DPAUC(1.0), "parties": AGREED.parties, "coordinator": CENTRE.public}
     with pytest.raises(ValueError, match=match):
-        messages.Agreement(**(terms | change))
-
-
-def of_ten(**terms: Any) -> messages.Agreement:
-    usual: dict[str, Any] = {"protocol": DPAUC(1.0), "parties": TEN, "coordinator": TEN_CENTRE}
-    return messages.Agreement(**(usual | terms))
-
-
-TEN = tuple(Identity.generate().public for _ in range(10))
-TEN_CENTRE = Identity.generate().public
+        agreed(**change)
 
 
 @pytest.mark.parametrize(
@@ -117,27 +110,27 @@ def test_sums_need_as_many_parties_as_certify_them(colluders: int | None, needed
     """A protocol in which each party's reply is seen alone needs no certificate."""
     histogram = ScoreHistogram("secure-sum", 1.0)
     terms: dict[str, Any] = {"protocol": histogram, "colluders": colluders}
-    assert of_ten(**terms, min_clients=needed).min_clients == needed
+    assert agreed(TEN, **terms, min_clients=needed).min_clients == needed
     sentence = (
         f"min_clients must be at least {needed} of 10 clients of which "
         f"{2 if colluders is None else colluders} may collude, got {needed - 1}"
     )
     with pytest.raises(ValueError, match=sentence):
-        of_ten(**terms, min_clients=needed - 1)
-    assert of_ten(colluders=colluders, min_clients=1).min_clients == 1
+        agreed(TEN, **terms, min_clients=needed - 1)
+    assert agreed(TEN, colluders=colluders, min_clients=1).min_clients == 1
 
 
 def test_colluders_are_agreed_and_the_default_is_as_if_none_was_named() -> None:
     """So that what was agreed before there was a number keeps its name."""
-    assert of_ten().bears == 2
-    assert of_ten(colluders=2).digest == of_ten().digest
-    assert len({of_ten(colluders=number).digest for number in range(9)}) == 9
+    assert agreed(TEN).bears == 2
+    assert agreed(TEN, colluders=2).digest == agreed(TEN).digest
+    assert len({agreed(TEN, colluders=number).digest for number in range(9)}) == 9
     before = {
         "protocol": {"name": "dpauc", **DPAUC(1.0).settings},
         "parties": [key.hex() for key in TEN],
-        "coordinator": TEN_CENTRE.hex(),
+        "coordinator": CENTRE.public.hex(),
         "min_clients": 10,
         "largest": 2**44,
     }
     text = json.dumps(before, sort_keys=True, default=repr)
-    assert of_ten().digest == sha256(text.encode()).digest()
+    assert agreed(TEN).digest == sha256(text.encode()).digest()
