@@ -136,20 +136,21 @@ def test_a_groups_size_is_the_noisy_one_where_records_are_hidden() -> None:
     assert [group.records for group in public.groups] == [60, 1, 2, 0]
 
 
-def test_groups_that_are_read_off_the_records_are_said_to_be() -> None:
+@pytest.mark.parametrize(
+    ("protocol", "agreed", "said"),
+    [
+        (tacit.DPAUC(1.0, 8), False, True),
+        (tacit.DPAUC(1.0, 8), True, False),
+        (tacit.FedAUC(1.0), False, False),
+    ],
+)
+def test_groups_that_are_read_off_the_records_are_said_to_be(
+    protocol: tacit.Protocol, agreed: bool, said: bool
+) -> None:
     clients, groups = grouped(None)
-    read_off = tacit.Groups(groups.names, groups.of_record)
-    sentence = "the list of groups was read off the records"
-    result = tacit.evaluate_groups(clients, read_off, tacit.DPAUC(1.0, 8), seed=4)
-    assert result.warnings[0].startswith(sentence)
-    assert not any(
-        sentence in warning
-        for run in (
-            tacit.evaluate_groups(clients, groups, tacit.DPAUC(1.0, 8), seed=4),
-            tacit.evaluate_groups(clients, read_off, tacit.FedAUC(1.0), seed=4),
-        )
-        for warning in run.warnings
-    )
+    listed = groups if agreed else tacit.Groups(groups.names, groups.of_record)
+    warnings = tacit.evaluate_groups(clients, listed, protocol, seed=4).warnings
+    assert any("the list of groups was read off the records" in each for each in warnings) is said
 
 
 def test_where_no_record_is_the_budget_is_spent_all_the_same() -> None:

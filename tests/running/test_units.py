@@ -72,16 +72,6 @@ def test_a_plan_that_ranks_may_take_another_unit(wanted: str) -> None:
     assert float(run.server_result.value) == pytest.approx(ExactAUC().exact(clients), abs=1e-12)
 
 
-def test_clients_that_name_their_unit_are_parties_of_that_unit() -> None:
-    clients = hospitals()
-    percent = Clients.from_arrays(
-        100 * clients.scores, clients.labels, clients.client_of_record, unit="percent"
-    )
-    result = rehearse(percent, DPAUC(1.0), noise=silent).server_result
-    expected = rehearse(clients, DPAUC(1.0), noise=silent).server_result
-    assert float(result.value) == pytest.approx(float(expected.value), abs=1e-12)
-
-
 @pytest.mark.parametrize(
     ("protocol", "plan", "word"),
     [
@@ -182,23 +172,11 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> None:
             "probability",
             "ustatistic takes values from 1 to 5, which are not all of the unit 'probability'",
         ),
-        (f'{COUNTED}\nscale = "even"', "real", "unit must be probability, got 'real'"),
-        (
-            f'{COUNTED}\nscale = "probability"',
-            "log-odds",
-            "unit must be probability, got 'log-odds'; a party whose",
-        ),
         (
             f'{COUNTED}\nscale = "log-odds"',
             "real",
             "takes scores in log-odds: unit must be log-odds, got 'real'",
         ),
-        (
-            f'{COUNTED}\nscale = "real"',
-            "probability",
-            "takes scores in real: unit must be real, got 'probability'",
-        ),
-        (f'{COUNTED}\nscale = "log-odds"', "percent", "unit must be log-odds, got 'perc"),
     ],
 )
 @pytest.mark.usefixtures("counted")
@@ -214,11 +192,6 @@ def test_a_unit_that_does_not_suit_the_protocol_is_refused(
     assert "plan.toml:4: [plan]" in str(caught.value)
     with pytest.raises(toml_source.PlanError, match=said):
         disk.reopened(tmp_path, 0)
-
-
-def test_values_with_a_range_of_their_own_are_real_numbers() -> None:
-    agreement = Keys.generate(2).agreement(UStatistic("gini(domain=range(low=1, high=5))", 1.0))
-    assert agreement.unit == "real"
 
 
 # Protocols with cells
@@ -295,14 +268,6 @@ def test_scores_without_a_named_unit_are_what_the_cells_are_for() -> None:
     assert float(rehearse(clients, protocol, noise=silent).server_result.value) == result.auc.value
     with pytest.raises(DataError, match="--unit log-odds, or --unit real for any other numbers"):
         evaluate(clients, CountedCells(), noise=tp.NoNoise())
-
-
-@pytest.mark.parametrize("unit", ["probability", "log-odds", "real"])
-@pytest.mark.usefixtures("counted")
-def test_the_unit_of_a_plan_says_where_cells_lie(tmp_path: Path, unit: str) -> None:
-    plan = plan_file.Plan.read(plan_text(tmp_path, COUNTED, unit))
-    assert (plan.unit, plan.protocol.settings["scale"]) == (unit, unit)
-    assert plan.agreement().unit == unit
 
 
 @pytest.mark.usefixtures("counted")

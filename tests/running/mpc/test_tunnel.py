@@ -17,6 +17,11 @@ TIMEOUT = 60.0
 LOCAL = ("127.0.0.1", 0)
 
 
+def peer_at(listening: socket.socket, shown: Credentials, name: str = "p") -> Peer:
+    """A party that was announced to listen there, with this certificate."""
+    return Peer(name, LOCAL[0], listening.getsockname()[1], shown.certificate)
+
+
 class Ends:
     """Two tunnels whose parties are plain Unix sockets of this test."""
 
@@ -32,10 +37,8 @@ class Ends:
         self.tunnels = [
             Tunnel(self.own[k], folders[k], TIMEOUT, listening[k], self._lost) for k in range(2)
         ]
-        names = ("north", "south")
         self.peers = [
-            Peer(names[k], LOCAL[0], listening[k].getsockname()[1], shown[k].certificate)
-            for k in range(2)
+            peer_at(listening[k], shown[k], name) for k, name in enumerate(("north", "south"))
         ]
         for index, tunnel in enumerate(self.tunnels):
             tunnel.open(index, self.peers)
@@ -98,7 +101,7 @@ def test_what_travels_is_not_the_plain_bytes(tmp_path: Path) -> None:
     with socket.create_server(LOCAL) as middle, socket.socket(socket.AF_UNIX) as near:
         middle.settimeout(TIMEOUT)
         shown = ((listening, own), (middle, Credentials.new("south")))
-        tunnel.open(0, [Peer("a", *at.getsockname()[:2], each.certificate) for at, each in shown])
+        tunnel.open(0, [peer_at(at, each) for at, each in shown])
         near.connect(tunnel.sockets("s", (0, 1))[1].removeprefix("unix:"))
         near.sendall(b"a secret sentence" * 10)
         with middle.accept()[0] as result:
@@ -144,7 +147,7 @@ def test_a_message_ends_with_the_tunnel(tmp_path: Path) -> None:
     with socket.create_server(LOCAL) as other, ThreadPoolExecutor() as threads:
         other.settimeout(TIMEOUT)
         shown = ((listening, own), (other, Credentials.new("south")))
-        tunnel.open(0, [Peer("p", *at.getsockname()[:2], each.certificate) for at, each in shown])
+        tunnel.open(0, [peer_at(at, each) for at, each in shown])
         sending = threads.submit(tunnel.send, 1, b"a message")
         with other.accept()[0]:
             tunnel.close()
@@ -239,7 +242,7 @@ def test_a_party_reaches_computations_of_its_own_only(
     part = [Credentials.new(f"party-{index}") for index in range(3)]
     listening = socket.create_server(LOCAL)
     tunnel = Tunnel(part[1], tmp_path, TIMEOUT, listening, lambda sentence: None)
-    peers = [Peer("p", *listening.getsockname()[:2], each.certificate) for each in part]
+    peers = [peer_at(listening, each) for each in part]
     tunnel.open(1, peers)
     path = tunnel.sockets("s", members)[members.index(1)].removeprefix("unix:")
     with closing(tunnel), socket.socket(socket.AF_UNIX) as listener:

@@ -20,7 +20,7 @@ from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import CHANGED_RECORDS, PartyDesk
 from tacit.running.session.toml_source import PlanError
 from tacit.running.simulation import simulate
-from tacit.running.spending import NO_PERSONS, NOTE, PERSONS_UNUSED, counted_clients, per_record
+from tacit.running.spending import NO_PERSONS, PERSONS_UNUSED, counted_clients, per_record
 from tacit.testing.rehearsal import Keys, rehearse
 from tests.running import desks
 
@@ -80,16 +80,6 @@ def test_a_party_that_restarts_counts_the_same_records_in_every_round(protocol: 
     assert run.spent.adjacency.value.startswith("person")
 
 
-def test_two_runs_of_one_party_count_the_same_records_where_its_state_is_kept() -> None:
-    clients = visits(1)
-    state = ClientState()
-    first, again = (counted_clients(clients, 1, state)[1] for _ in range(2))
-    anew = counted_clients(clients, 1, ClientState())[1]
-    np.testing.assert_array_equal(first, again)
-    assert (first != anew).any()
-    assert state.recall(NOTE) is not None
-
-
 def test_who_has_not_said_whose_the_records_are_declines() -> None:
     clients = visits()
     silent = Clients(clients.scores, clients.labels, clients.offsets, clients.names)
@@ -124,16 +114,6 @@ def test_ledgers_hold_persons_costs(tmp_path: Path, protocol: str, unit: str) ->
     assert content["protocol"]["epsilon"] == 1.0
     assert content["spent"]["adjacency"] == unit
     assert content["person"] == {"records": 2, "epsilon_of_a_record": 0.5}
-
-
-def test_flipped_labels_of_counted_records_outlive_a_run(tmp_path: Path) -> None:
-    identity = with_persons(tmp_path, desks.RESPONSE)
-    limit_at(tmp_path, "person-label")
-    first, second = (desks.carried(tmp_path, identity) for _ in range(2))
-    assert first.server_result.positives == second.server_result.positives
-    np.testing.assert_equal(first.server_result.value, second.server_result.value)
-    assert [cost.epsilon for cost in first.spent.values()] == [1.0] * 3
-    assert [cost.epsilon for cost in second.spent.values()] == [0.0] * 3
 
 
 def test_records_that_became_another_persons_within_a_run_are_declined(tmp_path: Path) -> None:

@@ -147,19 +147,6 @@ def test_the_limit_stops_what_comes_again(tmp_path: Path) -> None:
     assert attack.debited == attack.spent == 3.0
 
 
-def test_a_reply_tells_what_its_ledger_knows(tmp_path: Path) -> None:
-    attack = Attack(tmp_path, TWO_ROUNDS)
-    attack.go_on()
-    attack.go_on()
-    attack.copy()
-    attack.send(attack.rounds[-1][0])
-    attack.revert()
-    message = attack.send(attack.rounds[-1][0])
-    assert message is not None
-    said = values.named_values(message.body, content=bytes, spent=dict)["spent"]
-    assert said["epsilon"] == attack.debited == 2.0
-
-
 @pytest.mark.parametrize("seed", SEEDS)
 def test_whatever_is_put_back_every_answer_is_paid(tmp_path: Path, seed: int) -> None:
     """Random messages and turns, from random copies of the state, over two runs that overlap."""
