@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -80,7 +81,7 @@ class SumClient:
     @property
     def state(self) -> dict[str, Any]:
         """All state of the client with its secrets: store it where only the client can read it."""
-        kept = {name: getattr(self, f"_{name}") for name in STATE}
+        kept = {name: copy(getattr(self, f"_{name}")) for name in STATE}
         kept["arranged"] = self._arranged.tolist()
         kept["adverts"] = {index: advert.to_bytes() for index, advert in self._adverts.items()}
         return kept | {name: sorted(kept[name]) for name in SETS}
