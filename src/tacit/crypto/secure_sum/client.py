@@ -98,7 +98,7 @@ class SumClient:
         client._identity, client._terms = identity, terms
         for name in STATE:
             kept = state[name]
-            setattr(client, f"_{name}", frozenset(kept) if name in SETS else kept)
+            setattr(client, f"_{name}", frozenset(kept) if name in SETS else copy(kept))
         client._arranged = np.array(state["arranged"], dtype=np.int64)
         client._adverts = {k: Advert.from_bytes(advert) for k, advert in state["adverts"].items()}
         return client
