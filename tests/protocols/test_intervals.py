@@ -10,7 +10,7 @@ import pytest
 
 import tacit
 from tacit import DPAUC, Clients, FedAUC, ScoreHistogram, evaluate
-from tacit.counts.cell_levels import Levels
+from tacit.counts.cell_areas import Levels
 from tacit.protocol.conversation import Protocol
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.running.evaluating import exact_auc, repeat_results

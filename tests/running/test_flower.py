@@ -22,7 +22,7 @@ import tacit
 from tacit.crypto.identities import Identity
 from tacit.privacy.noise import NoNoise
 from tacit.protocol import conversation, values
-from tacit.protocols.histogram.steps import unary_reports
+from tacit.protocols.histogram.local_rounds import unary_reports
 from tacit.results.saved.reading import check_result
 from tacit.running import flower, simulation
 from tacit.running.session.coordinator import LostPartyError, RunError, concluded

@@ -12,9 +12,9 @@ from functools import partial
 
 import numpy as np
 
+from tacit.counts import allocating
 from tacit.counts.rank_noise import RankNoise
 from tacit.metrics.ranking import doubled_mid_ranks
-from tacit.protocols.fedauc.allocation import RankGeometry, adaptive_allocation
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.published.fedauc import Fixed, Orthogonal, PublishedFedAUC
 from tacit_studies.measuring import (
@@ -151,8 +151,8 @@ def adaptive_shares(table: str) -> list[Job]:
 
 def _adaptive_shares(table: str, by: Setting, bench: Bench) -> list[Row]:
     clients = bench.clients(Split(THOUSAND_RECORDS_EACH, by))
-    geometry = RankGeometry.of(clients.ragged(doubled_mid_ranks(clients.scores)))
-    fraction = adaptive_allocation(geometry, RankNoise("laplace", 1.0)).fraction
+    geometry = allocating.RankGeometry.of(clients.ragged(doubled_mid_ranks(clients.scores)))
+    fraction = allocating.adaptive_allocation(geometry, RankNoise("laplace", 1.0)).fraction
     return [
         Row(table, NAMES[by], f"percentile {decile}", None, float(value))
         for decile, value in zip(DECILES, np.percentile(fraction, DECILES), strict=True)

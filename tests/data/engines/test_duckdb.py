@@ -31,7 +31,7 @@ from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocols.fedauc.steps import pair_of_clients, sums_by_client
 from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
-from tacit.protocols.shared.reports.flipped_labels import flipped_in_order
+from tacit.protocols.shared.flipped_labels import flipped_in_order
 
 PROTOCOLS: dict[str, Protocol] = {
     "looks": tacit.ScoreHistogram(epsilon=1.0),

@@ -11,7 +11,7 @@ import pytest
 from tacit import DPAUC, Clients, DataError, NoisyScores, Protocol, ScoreHistogram, evaluate
 from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import ClientState
-from tacit.protocols.shared.cells import cell_counts
+from tacit.protocols.shared.counting import cell_counts
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients

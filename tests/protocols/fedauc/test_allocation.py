@@ -12,10 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from tacit.counts.rank_noise import RankNoise
-from tacit.data.ragged import Ragged
-from tacit.metrics.ranking import doubled_mid_ranks
-from tacit.protocols.fedauc.allocation import (
+from tacit.counts.allocating import (
     FIRST_ROUND_FRACTIONS,
     PriorEstimate,
     RankGeometry,
@@ -27,6 +24,9 @@ from tacit.protocols.fedauc.allocation import (
     prior_from,
     vague_prior,
 )
+from tacit.counts.rank_noise import RankNoise
+from tacit.data.ragged import Ragged
+from tacit.metrics.ranking import doubled_mid_ranks
 from tacit.running.evaluating import exact_auc
 from tests.federations import binormal_clients
 

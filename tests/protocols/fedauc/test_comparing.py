@@ -21,14 +21,14 @@ from tacit.privacy.mechanisms.response import response_variance
 from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import Query
 from tacit.protocol.values import decode_query, encode_query
-from tacit.protocols.fedauc.comparing.noise import (
+from tacit.protocols.fedauc.comparing.protocol import (
     PLAUSIBLE_DIFFERENCE,
     PLAUSIBLE_RATE,
     PartNoise,
     RankPairs,
+    pair_order,
     records_that_respond,
 )
-from tacit.protocols.fedauc.comparing.protocol import pair_order
 from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.results.server_result import ComparisonResult
 from tacit.running.simulation import simulate

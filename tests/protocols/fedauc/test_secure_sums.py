@@ -27,7 +27,7 @@ from tacit.protocols.fedauc.secure_sums import (
     summed_rank_pairs,
     summed_residuals,
 )
-from tacit.protocols.shared.influence_sum import number_field
+from tacit.protocols.shared.counting import number_field
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
 from tests.protocols.histogram.losses import Recorder

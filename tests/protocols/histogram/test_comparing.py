@@ -34,7 +34,7 @@ from tacit.protocols.histogram.comparing import (
     second_pair_look,
     summed_differences,
 )
-from tacit.protocols.histogram.look_steps import LISTED
+from tacit.protocols.histogram.steps import LISTED
 from tacit.running.simulation import simulate
 
 CELLS = 64

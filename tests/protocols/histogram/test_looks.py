@@ -22,9 +22,14 @@ from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query, Step, View
 from tacit.protocol.releases import conducted
-from tacit.protocols.histogram.look_steps import LISTED, LOOKS, first_look, second_look
-from tacit.protocols.histogram.second_round import summed_influences
-from tacit.protocols.shared.cells import KNOTS
+from tacit.protocols.histogram.steps import (
+    LISTED,
+    LOOKS,
+    first_look,
+    second_look,
+    summed_influences,
+)
+from tacit.protocols.shared.counting import KNOTS
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tacit.testing.rehearsal import rehearse

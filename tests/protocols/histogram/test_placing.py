@@ -15,8 +15,8 @@ from tacit.counts.placing import balanced_knots, with_edges
 from tacit.metrics.cells.score_scale import named_scale
 from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState, Query, View
-from tacit.protocols.histogram.look_steps import LISTED, first_look, second_look
-from tacit.protocols.shared.cells import KNOTS
+from tacit.protocols.histogram.steps import LISTED, first_look, second_look
+from tacit.protocols.shared.counting import KNOTS
 from tacit.results.evaluation import Evaluation
 from tacit.running.evaluating import exact_auc
 from tacit.running.simulation import simulate

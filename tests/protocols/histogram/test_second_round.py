@@ -27,9 +27,8 @@ from tacit.data.errors import DataError
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query, View, total
-from tacit.protocols.histogram.look_steps import LISTED
-from tacit.protocols.histogram.second_round import both_rounds, summed_influences
-from tacit.protocols.shared.influence_sum import number_field
+from tacit.protocols.histogram.steps import LISTED, both_rounds, summed_influences
+from tacit.protocols.shared.counting import number_field
 from tacit.running.evaluating import exact_auc
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients

@@ -18,16 +18,11 @@ from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState, Query, View, total
 from tacit.protocol.trust import SecureSum
+from tacit.protocols.histogram.local_rounds import report_bytes, set_bits, unary_reports
 from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.protocols.histogram.steps import (
-    leaves_of,
-    report_bytes,
-    set_bits,
-    summed_trees,
-    unary_reports,
-)
+from tacit.protocols.histogram.steps import leaves_of, summed_trees
 from tacit.protocols.published.calibration import PublishedHistogram
-from tacit.protocols.shared.reports import packed
+from tacit.protocols.shared import packed_reports
 from tacit.testing.recording import values_of
 from tests.protocols.histogram.losses import (
     HEIGHT,
@@ -191,8 +186,8 @@ class TestWhatIsSent:
             drawn.setdefault(size, []).append(bits)
             return bits
 
-        monkeypatch.setattr(packed, "unary_bits", marked)
-        monkeypatch.setattr(packed, "BITS_AT_ONCE", at_once)
+        monkeypatch.setattr(packed_reports, "unary_bits", marked)
+        monkeypatch.setattr(packed_reports, "BITS_AT_ONCE", at_once)
         clients = Clients.from_arrays(
             rng.random(90), rng.integers(0, 2, 90), rng.integers(0, 12, 90)
         )

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit import DPAUC, repeat
-from tacit.counts.cell_levels import Levels, best_levels
+from tacit.counts.cell_areas import Levels, best_levels
 from tests.federations import binormal_clients
 
 LEVELS = Levels(7, 3, 0.4, 0.6)

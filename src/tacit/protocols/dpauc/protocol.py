@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
-from tacit.counts import cell_areas, cell_levels, site_figures
+from tacit.counts import cell_areas, site_figures
 from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.doubles import RepeatedNoise, ScaledNoise
@@ -28,7 +28,7 @@ from tacit.protocol import audits, forecast, releases
 from tacit.protocol.conversation import OneCount
 from tacit.protocol.declared import NOBODY
 from tacit.protocol.scenario import planned_scale
-from tacit.protocols.shared.cells import cell_counts
+from tacit.protocols.shared import counting
 from tacit.protocols.shared.declared import first_reply
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.parts import Sites
@@ -91,7 +91,7 @@ def noisy_histograms(clients: tp.Clients, query: tp.Query) -> dict[str, Integers
     The server learns the noisy counts of each client's cells and groups.
     """
     settings: DPAUC = query.protocol
-    positives, records = cell_counts(settings.on_scale(clients), settings.edges)
+    positives, records = counting.cell_counts(settings.on_scale(clients), settings.edges)
     labelled = settings.adjacency == "label"
     cells = positives if labelled else np.stack([positives, records - positives])
     counts = {"cells": cells, "records": records}
@@ -157,9 +157,9 @@ class DPAUC(tp.ScaledScores, tp.Protocol):
         return 2.0 if self.adjacency == "replace" else 1.0
 
     @property
-    def levels(self) -> cell_levels.Levels:
+    def levels(self) -> cell_areas.Levels:
         """How the histogram of one round divides epsilon, chosen from public figures."""
-        return cell_levels.best_levels(self.thresholds, self.epsilon, self.record_distance)
+        return cell_areas.best_levels(self.thresholds, self.epsilon, self.record_distance)
 
     @property
     def edges(self) -> Floats:
@@ -196,7 +196,7 @@ class DPAUC(tp.ScaledScores, tp.Protocol):
             return result
         return replace(result, sites=self._sites(sums.by_client()))
 
-    def _reconciled(self, sums: tp.Sums) -> tuple[Floats, cell_levels.CellNoise]:
+    def _reconciled(self, sums: tp.Sums) -> tuple[Floats, cell_areas.CellNoise]:
         """The counts in cells, made consistent with those in groups, and their noise."""
         noise = self.levels.noise(sums.answered, self.record_distance)
         groups = sums["groups"] if self.levels.groups else np.zeros(0)
@@ -260,7 +260,7 @@ class DPAUC(tp.ScaledScores, tp.Protocol):
 
 
 def result_of(
-    protocol: Any, cells: tuple[Floats, Floats], noise: cell_levels.CellNoise
+    protocol: Any, cells: tuple[Floats, Floats], noise: cell_areas.CellNoise
 ) -> tp.ServerResult:
     """The area of noisy positives and negatives in the protocol's cells.
 
@@ -274,7 +274,7 @@ def result_of(
 
 def pooled_cells(placed: tp.Clients, edges: Floats) -> tuple[Floats, Floats]:
     """The positives and negatives in cells with these lower edges, of all clients together."""
-    positives, records = cell_counts(placed, edges)
+    positives, records = counting.cell_counts(placed, edges)
     return positives.sum(-1), (records - positives).sum(-1)
 
 
@@ -302,7 +302,7 @@ def dpauc_forecast(protocol: DPAUC, scenario: tp.Scenario, shape: tp.Shape) -> t
 
 def cells_forecast(
     cells: tuple[Floats, Floats],
-    noise: cell_levels.CellNoise,
+    noise: cell_areas.CellNoise,
     adjacency: str,
     scenario: tp.Scenario,
     shape: tp.Shape,

@@ -25,7 +25,7 @@ from tacit.protocol.declared import Revealed, RevealsFigure
 from tacit.protocol.forecast import placement
 from tacit.protocol.settings import settings_of
 from tacit.protocols.encrypted.sessions import AGGREGATOR, PARTIES, RELEASED_FIELDS, pin
-from tacit.protocols.shared.cells import cell_counts
+from tacit.protocols.shared import counting
 
 PAPER_THRESHOLDS = 100
 """Number of thresholds by default where they are even ones of [0, 1], as in Baykara et al. 2024."""
@@ -254,7 +254,7 @@ class HiddenAUC(tp.ScaledScores, tp.Declarations, RevealsFigure):
         """The area under the linear pieces between the thresholds: pairs of a cell count half."""
         areas = []
         for each in self.problems(clients):
-            positives, records = cell_counts(each, self.threshold_scores)
+            positives, records = counting.cell_counts(each, self.threshold_scores)
             areas.append(float(curves.cell_area(positives.sum(-1), (records - positives).sum(-1))))
         return float(np.mean(areas))
 

@@ -34,7 +34,7 @@ from tacit.arrays import Floats, Integers
 from tacit.crypto.masking import Elements, Field, MaskedValueError
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.protocols.shared.cells import cell_counts
+from tacit.protocols.shared import counting
 
 FORMS = 3
 TAG_BYTES = 8
@@ -81,7 +81,7 @@ def class_cells(clients: Clients, thresholds: Floats) -> tuple[Integers, Integer
     ------
     DataError : for a score outside [0, 1], where thresholds end there.
     """
-    positives, records = cell_counts(clients, thresholds)
+    positives, records = counting.cell_counts(clients, thresholds)
     return positives[::-1], (records - positives)[::-1]
 
 

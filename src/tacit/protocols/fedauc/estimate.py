@@ -10,6 +10,7 @@ import numpy as np
 
 import tacit.protocol as tp
 from tacit.arrays import Floats
+from tacit.counts import allocating
 from tacit.counts.rank_noise import RankNoise
 from tacit.data.ragged import doubled_ranks
 from tacit.data.scales import ScaleDifference, clients_apart
@@ -17,23 +18,14 @@ from tacit.metrics import errors
 from tacit.metrics.ranking import plug_in_variance
 from tacit.privacy.mechanisms.response import flip_probability
 from tacit.protocol.fields import ragged_of
-from tacit.protocols.fedauc.allocation import (
-    Allocation,
-    RankGeometry,
-    adaptive_allocation,
-    first_round_fraction,
-    influence_allocation,
-    influence_centre,
-    numerator_law,
-    predicted_variance,
-    prior_from,
-    vague_prior,
-)
 from tacit.protocols.fedauc.steps import noisy_rank_sums, share_scores
 
 
 def totals_of_pairs(
-    geometry: RankGeometry, noise: RankNoise, allocation: Allocation, reply: tp.Reply
+    geometry: allocating.RankGeometry,
+    noise: RankNoise,
+    allocation: allocating.Allocation,
+    reply: tp.Reply,
 ) -> tuple[Floats, Floats]:
     """Unbiased totals of the positives and of ``(rank - (M-1)/2) * label``.
 
@@ -127,29 +119,29 @@ def ranked_scores(
 
 
 def divided_by_influence(
-    protocol: Any, ranks: tp.Ragged[np.int64], geometry: RankGeometry
-) -> Generator[tp.Query, tp.Reply, tuple[RankNoise, Allocation]]:
+    protocol: Any, ranks: tp.Ragged[np.int64], geometry: allocating.RankGeometry
+) -> Generator[tp.Query, tp.Reply, tuple[RankNoise, allocating.Allocation]]:
     """Noise and allocation of the main round, after a first round if one is worth its price."""
     whole: RankNoise = protocol.rank_noise
-    fraction = first_round_fraction(geometry, whole)
-    prior = vague_prior(geometry.records)
+    fraction = allocating.first_round_fraction(geometry, whole)
+    prior = allocating.vague_prior(geometry.records)
     if fraction:
         first = whole.part(fraction)
         sums = yield from asked_sums(
-            protocol, ranks, geometry, first, adaptive_allocation(geometry, first)
+            protocol, ranks, geometry, first, allocating.adaptive_allocation(geometry, first)
         )
         area = np.nan_to_num(area_of_sums(geometry.records, *sums), nan=0.5)
-        prior = prior_from(geometry, first, sums[0], area)
+        prior = allocating.prior_from(geometry, first, sums[0], area)
     noise = whole.rest(fraction)
-    return noise, influence_allocation(geometry, noise, prior)
+    return noise, allocating.influence_allocation(geometry, noise, prior)
 
 
 def asked_sums(
     protocol: Any,
     ranks: tp.Ragged[np.int64],
-    geometry: RankGeometry,
+    geometry: allocating.RankGeometry,
     noise: RankNoise,
-    allocation: Allocation,
+    allocation: allocating.Allocation,
 ) -> Generator[tp.Query, tp.Reply, tuple[Floats, Floats]]:
     """Noisy totals of the positives and of their ranks, measured from the middle rank."""
     reply = yield tp.Query(
@@ -167,9 +159,9 @@ def asked_sums(
 
 
 def result_of_sums(
-    geometry: RankGeometry,
+    geometry: allocating.RankGeometry,
     noise: RankNoise,
-    allocation: Allocation,
+    allocation: allocating.Allocation,
     sums: tuple[Floats, Floats],
 ) -> tp.ServerResult:
     """The AUC of the totals; the ends of the geometry bound the ranks that the noise hides."""
@@ -178,10 +170,12 @@ def result_of_sums(
     area = np.clip(np.nan_to_num(value, nan=0.5), 0.0, 1.0)
     pairs = np.asarray(inside * (geometry.records - inside))[..., np.newaxis]
     # where a label's influence changes sign
-    centre = np.asarray(influence_centre(geometry.records, inside, area))[..., np.newaxis]
-    numerator, count, _ = predicted_variance(geometry, noise, allocation, centre)
+    centre = np.asarray(allocating.influence_centre(geometry.records, inside, area))[
+        ..., np.newaxis
+    ]
+    numerator, count, _ = allocating.predicted_variance(geometry, noise, allocation, centre)
     law: errors.ErrorLaw | None = None
     if geometry.sizes.size <= FEW_CLIENTS:
-        law = numerator_law(geometry, noise, allocation, centre, pairs)
+        law = allocating.numerator_law(geometry, noise, allocation, centre, pairs)
     variances = numerator.sum(axis=-1), count.sum(axis=-1)
     return result_from_pairs(geometry.records, positives, value, *variances, law=law)

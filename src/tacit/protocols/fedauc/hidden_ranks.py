@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
+from tacit.counts import allocating
 from tacit.crypto.secure_sum import masking
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
@@ -32,7 +33,6 @@ from tacit.protocol.conversation import ClientState, Conversation, Query, Reply,
 from tacit.protocol.mpc import Function, MPCError, MPCProgram, Peers, Words
 from tacit.protocol.scaled import check_scores_in_unit_interval
 from tacit.protocols.fedauc import steps
-from tacit.protocols.fedauc.allocation import Allocation, RankGeometry
 from tacit.protocols.fedauc.estimate import result_of_sums, totals_of_pairs
 
 RANKS = ("fedauc", "hidden ranks")
@@ -122,10 +122,10 @@ def compared_scores(codes: Integers) -> Floats:
     return (codes << DROPPED_BITS).view(np.float64)
 
 
-def hidden_geometry(sizes: Integers) -> RankGeometry:
+def hidden_geometry(sizes: Integers) -> allocating.RankGeometry:
     """The public geometry of hidden ranks: they are from 0 to ``M - 1``."""
     records, clients = int(sizes.sum()), sizes.size
-    return RankGeometry(
+    return allocating.RankGeometry(
         records,
         low=np.zeros(clients),
         high=np.full(clients, records - 1.0),
@@ -143,7 +143,7 @@ def result_with_hidden_ranks(protocol: Any, alpha: float) -> Conversation:
         raise ValueError(f"an AUC needs at least two records, got {geometry.records}")
     yield Query(rank_together, protocol, view=View.MPC)
     middle, noise = geometry.records - 1, protocol.rank_noise
-    allocation = Allocation.alike(geometry, middle, 1.0 - alpha)
+    allocation = allocating.Allocation.alike(geometry, middle, 1.0 - alpha)
     shared = {"noise": noise, "records": geometry.records, "share": 1.0 - alpha}
     reply = yield Query(noisy_hidden_rank_sums, protocol, shared)
     sums = totals_of_pairs(geometry, noise, allocation, reply)

@@ -18,26 +18,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 import tacit.protocol as tp
-from tacit.counts import rank_noise
+from tacit.counts import allocating, rank_noise
 from tacit.counts.rank_noise import RankNoise
 from tacit.privacy import doubles
 from tacit.protocol import audits, forecast
 from tacit.protocol.declared import NOBODY
 from tacit.protocol.scenario import DRY_CLIENTS, GUESSES, measured_rounds
 from tacit.protocols.fedauc import estimate, hidden_ranks, secure_sums, steps
-from tacit.protocols.fedauc.allocation import (
-    Allocation,
-    PriorEstimate,
-    RankGeometry,
-    first_round_fraction,
-    influence_allocation,
-    influence_centre,
-    predicted_variance,
-    prior_from,
-    vague_prior,
-)
 from tacit.protocols.shared.declared import guesses_from_ascending_scores, guesses_from_plain_scores
-from tacit.protocols.shared.reports.flipped_labels import Flipped
+from tacit.protocols.shared.flipped_labels import Flipped
 
 PAGE = "threat-models/fedauc.md"
 
@@ -148,17 +137,17 @@ class RankSums(tp.Protocol):
         """The noise of a client's pair, at the whole budget: by default randomised response."""
         return RankNoise(rank_noise.RESPONSE, self.guarantee.epsilon)
 
-    def divided(self, geometry: RankGeometry) -> Allocation | None:
+    def divided(self, geometry: allocating.RankGeometry) -> allocating.Allocation | None:
         """How clients divide their budgets, by default not at all: they flip their labels.
 
         None for the allocation by influence, whose first round depends on the data.
         """
-        return Allocation.alike(geometry, respond=True)
+        return allocating.Allocation.alike(geometry, respond=True)
 
     def conversation(self, clients: int) -> tp.Conversation:
         """Scores up, ranks down, noisy pairs up; with a first round where it pays."""
         ranks, scales = yield from estimate.ranked_scores(self)
-        geometry, noise = RankGeometry.of(ranks), self.rank_noise
+        geometry, noise = allocating.RankGeometry.of(ranks), self.rank_noise
         allocation = self.divided(geometry)
         if allocation is None:
             noise, allocation = yield from estimate.divided_by_influence(self, ranks, geometry)
@@ -268,7 +257,7 @@ class FedAUC(RankSums):
         is_hidden = isinstance(self.trust, HiddenRanks)
         return 8 * clients.count if is_hidden else super().replicate_size(clients)
 
-    def divided(self, geometry: RankGeometry) -> Allocation | None:
+    def divided(self, geometry: allocating.RankGeometry) -> allocating.Allocation | None:
         """By influence, or not at all where every label is flipped."""
         return super().divided(geometry) if isinstance(self.trust, tp.Local) else None
 
@@ -365,20 +354,20 @@ def fedauc_forecast(protocol: FedAUC, scenario: tp.Scenario, shape: tp.Shape) ->
     area, noise, centre_variance = np.array(shape.auc), protocol.rank_noise, 0.0
     sample, weight = geometry.thinned(MAX_CLIENTS)
     if isinstance(protocol.trust, tp.Local):
-        allocation = Allocation.alike(sample, respond=True)
+        allocation = allocating.Allocation.alike(sample, respond=True)
     else:
         fraction = planned_first_round(protocol, scenario)
-        prior = vague_prior(records)
+        prior = allocating.vague_prior(records)
         if isinstance(protocol, _KnownCentre):
-            prior = PriorEstimate(float(scenario.positives), GUESSES[1], 0.0)
+            prior = allocating.PriorEstimate(float(scenario.positives), GUESSES[1], 0.0)
         if fraction:
-            prior = prior_from(geometry, noise.part(fraction), positives, area)
+            prior = allocating.prior_from(geometry, noise.part(fraction), positives, area)
             centre_variance = float(prior.centre_error) ** 2
         noise = noise.rest(fraction)
-        allocation = influence_allocation(sample, noise, prior)
+        allocation = allocating.influence_allocation(sample, noise, prior)
     weight *= scenario.clients / geometry.sizes.size
-    centre = influence_centre(records, positives, area)
-    numerator, count, _ = predicted_variance(sample, noise, allocation, centre)
+    centre = allocating.influence_centre(records, positives, area)
+    numerator, count, _ = allocating.predicted_variance(sample, noise, allocation, centre)
     counted = weight * count.sum(axis=-1)
     summed = weight * numerator.sum(axis=-1) + centre_variance * counted
     result = estimate.result_from_pairs(records, positives, area, summed, counted)
@@ -449,7 +438,7 @@ def fedauc_traffic(protocol: FedAUC, scenario: tp.Scenario) -> tp.Traffic:
 
 
 @lru_cache(maxsize=16)
-def expected_geometry(records: int, clients: int) -> RankGeometry:
+def expected_geometry(records: int, clients: int) -> allocating.RankGeometry:
     """The geometry of ranks in random order; where there are many, of a sample of them.
 
     Some hundreds of a client's ranks have the same distribution as all of them.
@@ -463,12 +452,12 @@ def expected_geometry(records: int, clients: int) -> RankGeometry:
     if records <= MAX_DRAWN:
         ranks = rng.permutation(records)
         offsets = (np.arange(clients + 1, dtype=np.int64) * records) // clients
-        return RankGeometry.of(tp.Ragged(2 * ranks.astype(np.int64), offsets))
+        return allocating.RankGeometry.of(tp.Ragged(2 * ranks.astype(np.int64), offsets))
     sampled_clients = min(clients, MAX_CLIENTS)
     per_client = max(1, round(records / clients))
     drawn = min(per_client, MAX_DRAWN // sampled_clients)
     ranks = rng.integers(records, size=sampled_clients * drawn, dtype=np.int64)
-    sampled = RankGeometry.of(
+    sampled = allocating.RankGeometry.of(
         tp.Ragged(2 * ranks, np.arange(sampled_clients + 1, dtype=np.int64) * drawn)
     )
     scale = per_client / drawn
@@ -481,7 +470,7 @@ def planned_first_round(protocol: FedAUC, scenario: tp.Scenario) -> float:
     if isinstance(protocol, _KnownCentre):
         return 0.0
     geometry = expected_geometry(scenario.records, scenario.clients)
-    return first_round_fraction(geometry, protocol.rank_noise)
+    return allocating.first_round_fraction(geometry, protocol.rank_noise)
 
 
 PLANNING = forecast.Planning.of_figure(fedauc_families, fedauc_forecast, fedauc_traffic)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats, Integers
-from tacit.counts import influence
+from tacit.counts import allocating, influence
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.ragged import Ragged
@@ -31,9 +31,8 @@ from tacit.privacy.noise import NoiseSource
 from tacit.protocol import releases
 from tacit.protocol.conversation import ClientState, Conversation, Query, Reply, Step, View, step
 from tacit.protocols.fedauc import steps
-from tacit.protocols.fedauc.allocation import PLAUSIBLE_AUCS, PLAUSIBLE_RATES, influence_centre
 from tacit.protocols.fedauc.estimate import result_from_pairs
-from tacit.protocols.shared.influence_sum import number_field, on_scale
+from tacit.protocols.shared import counting
 from tacit.results.figure import MIN_CLASS_SIZE_IN_ERRORS
 
 RANKS = ("fedauc", "ranks for sums")
@@ -100,11 +99,11 @@ def sensitivity(records: int, pivot: Integers) -> Integers:
 def _pair_fields(query: Query) -> releases.Fields:
     epsilon, part = agreed_epsilon(query), steps.count_fraction(query, "count_part")
     counted = releases.Released((), 1, epsilon * part)
-    return {"positives": counted, "residual": number_field(epsilon * (1 - part))}
+    return {"positives": counted, "residual": counting.number_field(epsilon * (1 - part))}
 
 
 def _residual_fields(query: Query) -> releases.Fields:
-    return {"residual": number_field(agreed_epsilon(query))}
+    return {"residual": counting.number_field(agreed_epsilon(query))}
 
 
 def _bounds(fields: releases.Fields, query: Query) -> dict[str, int]:
@@ -271,14 +270,14 @@ class FirstRound:
         area = np.clip(0.5 + residual / pairs, 0.0, 1.0)
         by_count = 1 - 2 * area - (area - 0.5) * difference**2 / pairs
         reach = sensitivity(records, np.array(records - 1)) / 2
-        _, noise = on_scale(0, number_field(epsilon * (1 - count_part)), reach)
+        _, noise = counting.on_scale(0, counting.number_field(epsilon * (1 - count_part)), reach)
         centre_variance = by_count**2 * count_variance + (difference / pairs) ** 2 * noise
         return cls(positives, count_variance, area, centre_variance)
 
     def pivot(self, records: int) -> Integers:
         """The doubled rank nearest to the influence centre, from 0 to 2 (M-1)."""
         inside = np.clip(self.positives, 1.0, records - 1.0)
-        centre = np.asarray(influence_centre(records, inside, self.area))
+        centre = np.asarray(allocating.influence_centre(records, inside, self.area))
         return np.clip(np.rint(2 * centre), 0, 2 * (records - 1)).astype(np.int64)
 
     def shows_both_classes(self, records: int) -> Floats:
@@ -307,7 +306,7 @@ def numerator_variance(first: FirstRound, epsilon: float, reach: Floats) -> Floa
     ----------
     epsilon, reach : of the second round's number, and how far a label moves it.
     """
-    _, by_number = on_scale(0, number_field(epsilon), reach)
+    _, by_number = counting.on_scale(0, counting.number_field(epsilon), reach)
     return by_number + first.centre_variance * first.count_variance
 
 
@@ -340,8 +339,8 @@ def expected_rounds(
 
 def _loss(records: int, epsilon: float, parts: Parts) -> float:
     """The mean logarithm of the AUC's variance; that of a class that does not show is 1/4."""
-    positives = PLAUSIBLE_RATES * records
-    first, variance = expected_rounds(records, positives, PLAUSIBLE_AUCS, epsilon, parts)
+    positives = allocating.PLAUSIBLE_RATES * records
+    first, variance = expected_rounds(records, positives, allocating.PLAUSIBLE_AUCS, epsilon, parts)
     pairs = positives * (records - positives)
     relative = np.where(first.shows_both_classes(records), variance / pairs**2, 0.25)
     return float(np.mean(np.log(relative)))
@@ -356,14 +355,18 @@ def rounds_by_sum(protocol: Any, clients: int, ranks: Ragged[np.int64]) -> Conve
     asked = {"records": records, "epsilon": spent, "count_part": parts.count}
     reply = yield from _sum_of_all(summed_rank_pairs, protocol, clients, asked)
     reach = sensitivity(records, np.array(records - 1)) / 2  # of ranks, which were doubled
-    residual, _ = on_scale(reply["residual"], number_field(spent * (1 - parts.count)), reach)
+    residual, _ = counting.on_scale(
+        reply["residual"], counting.number_field(spent * (1 - parts.count)), reach
+    )
     positives = np.asarray(reply["positives"], dtype=np.float64)
     first = FirstRound.of_sums(records, positives, residual, spent, parts.count)
     pivot, epsilon = first.pivot(records), protocol.epsilon - spent
     asked = {"records": records, "epsilon": epsilon, "pivot": pivot}
     reply = yield from _sum_of_all(summed_residuals, protocol, clients, asked)
     reach = sensitivity(records, pivot) / 2
-    residual, by_number = on_scale(reply["residual"], number_field(epsilon), reach)
+    residual, by_number = counting.on_scale(
+        reply["residual"], counting.number_field(epsilon), reach
+    )
     value = first.area_with(records, pivot, residual)
     return result_from_pairs(
         records,

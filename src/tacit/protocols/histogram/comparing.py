@@ -23,11 +23,10 @@ from tacit.arrays import Floats, Integers
 from tacit.counts import influence, looks, pooling, tree_results
 from tacit.metrics.ranking import auc
 from tacit.protocol import releases
-from tacit.protocols.histogram import look_steps
-from tacit.protocols.histogram.declared import PAGE
+from tacit.protocols.histogram import steps
 from tacit.protocols.histogram.steps import leaf_counts
-from tacit.protocols.shared import influence_sum
-from tacit.protocols.shared.declared import forest_model
+from tacit.protocols.shared import counting
+from tacit.protocols.shared.declared import HISTOGRAM_PAGE, forest_model
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.server_result import ComparisonResult
 
@@ -58,10 +57,10 @@ MOST_RECORDS = 2**28
 
 def _spent(query: tp.Query, number: int) -> float:
     """The epsilon of a run's query of this number, by the parts that it lists."""
-    parts = look_steps.listed_parts(query)
+    parts = steps.listed_parts(query)
     if len(parts) != number:
-        raise ValueError(f"query {number} lists {number} {look_steps.LISTED}, got {parts}")
-    return look_steps.epsilon_of(query)
+        raise ValueError(f"query {number} lists {number} {steps.LISTED}, got {parts}")
+    return steps.epsilon_of(query)
 
 
 def look_fields(protocol: Any, epsilon: float) -> dict[str, releases.Released]:
@@ -74,7 +73,7 @@ def look_fields(protocol: Any, epsilon: float) -> dict[str, releases.Released]:
 
 def number_fields(epsilon: float) -> dict[str, releases.Released]:
     """The three sums of the last query, each in units of a part of its reach."""
-    return {name: influence_sum.number_field(epsilon * share) for name, share in SHARES.items()}
+    return {name: counting.number_field(epsilon * share) for name, share in SHARES.items()}
 
 
 def _counts(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
@@ -89,7 +88,7 @@ def _counts(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
 
 
 @releases.release(
-    lambda query: look_fields(query.protocol, _spent(query, 1)), admits=look_steps.pay, once=True
+    lambda query: look_fields(query.protocol, _spent(query, 1)), admits=steps.pay, once=True
 )
 def first_pair_look(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send the class sizes, and both classes' counts in cells of either model's scores.
@@ -103,9 +102,7 @@ def first_pair_look(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]
     return _counts(clients, query)
 
 
-@releases.release(
-    lambda query: look_fields(query.protocol, _spent(query, 2)), admits=look_steps.pay
-)
+@releases.release(lambda query: look_fields(query.protocol, _spent(query, 2)), admits=steps.pay)
 def second_pair_look(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send the same counts again, with fresh noise, for another fraction of epsilon.
 
@@ -126,13 +123,13 @@ def _admits_numbers(query: tp.Query, noise: tp.NoiseSource, state: tp.ClientStat
     shapes = {f"{model}_{name}": inner for model in MODELS for name in FUNCTIONS}
     influence.check_published(query.broadcast, shapes | {influence.SIZES: (2,)})
     _ = Pair.published(query.broadcast)
-    look_steps.pay(query, noise, state)
+    steps.pay(query, noise, state)
 
 
 def _number_epsilon(query: tp.Query) -> float:
-    if len(look_steps.listed_parts(query)) not in (2, 3):
-        raise ValueError(f"the last query lists 2 or 3 {look_steps.LISTED}")
-    return look_steps.epsilon_of(query)
+    if len(steps.listed_parts(query)) not in (2, 3):
+        raise ValueError(f"the last query lists 2 or 3 {steps.LISTED}")
+    return steps.epsilon_of(query)
 
 
 @releases.release(lambda query: number_fields(_number_epsilon(query)), admits=_admits_numbers)
@@ -175,7 +172,7 @@ def summed_differences(clients: tp.Clients, query: tp.Query) -> dict[str, Intege
         SQUARES: np.rint(squares * SQUARE_UNITS).astype(np.int64),
     }
     reaches = pair.reaches(tp.Adjacency(protocol.adjacency))
-    fields = number_fields(look_steps.epsilon_of(query))
+    fields = number_fields(steps.epsilon_of(query))
     sums = {}
     for name, values in by_record.items():
         below = np.concatenate([[0], np.cumsum(values)])[clients.offsets]
@@ -286,7 +283,7 @@ class ComparedHistograms(tp.ScaledScores, tp.Protocol):
         published = dict.fromkeys(
             (tp.Trust.SECURE_SUM, tp.Trust.EACH), "Both models' noisy distribution functions."
         )
-        return forest_model(settings, summed, published, PAGE)
+        return forest_model(settings, summed, published, HISTOGRAM_PAGE)
 
     def comparison(self) -> tp.Protocol:
         """Itself."""
@@ -306,7 +303,7 @@ class ComparedHistograms(tp.ScaledScores, tp.Protocol):
         if more:
             parts = (*parts, more)
             sums = yield from releases.ask(second_pair_look, self, clients, _listed(parts))
-            influence_sum.check_the_same_number(rounds[0].answered, sums.answered)
+            counting.check_the_same_number(rounds[0].answered, sums.answered)
             rounds.append(sums)
             seen = [
                 each.with_look(look, same_cells=True)
@@ -316,12 +313,12 @@ class ComparedHistograms(tp.ScaledScores, tp.Protocol):
         parts = (*parts, looks.PARTS - sum(parts))
         shared = _listed(parts) | published
         numbers = yield from releases.ask(summed_differences, self, clients, shared)
-        influence_sum.check_the_same_number(rounds[0].answered, numbers.answered)
+        counting.check_the_same_number(rounds[0].answered, numbers.answered)
         return _concluded(self, seen, published, numbers, rounds)
 
 
 def _listed(parts: tuple[int, ...]) -> dict[str, Any]:
-    return {look_steps.LISTED: np.array(parts, dtype=np.int64)}
+    return {steps.LISTED: np.array(parts, dtype=np.int64)}
 
 
 def _seen(protocol: ComparedHistograms, sums: releases.Sums) -> list[pooling.Seen]:
@@ -390,7 +387,7 @@ def _concluded(
         SQUARES: SQUARE_UNITS,
     }
     read = {
-        name: influence_sum.on_scale(
+        name: counting.on_scale(
             numbers[name], numbers.fields[name], reaches[name] / scale, float(numbers.noises)
         )
         for name, scale in scales.items()

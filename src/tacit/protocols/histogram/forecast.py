@@ -24,14 +24,11 @@ from tacit.protocols.histogram.figure_forecast import (
     distance_forecast,
     figure_forecast,
 )
-from tacit.protocols.histogram.local_rounds import early_slots, expected_knots
+from tacit.protocols.histogram.local_rounds import early_slots, expected_knots, report_bytes
 from tacit.protocols.histogram.look_rounds import expected_looks
-from tacit.protocols.histogram.look_steps import query_scale
 from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.protocols.histogram.second_round import SUM, summed_influences
-from tacit.protocols.histogram.steps import report_bytes, tree_fields
-from tacit.protocols.shared.cells import KNOTS
-from tacit.protocols.shared.tree_counts import tree_noise
+from tacit.protocols.histogram.steps import SUM, query_scale, summed_influences
+from tacit.protocols.shared import counting
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.measures import smooth_calibration
 
@@ -288,7 +285,7 @@ def _expected_sum(query: tp.Query, counts: Floats, clients: int) -> tp.Reply:
     if query.step is summed_influences:
         return {SUM: np.asarray(0)} | counted
     base, cells = query.protocol.score_scale, counts
-    if KNOTS in query.broadcast:
+    if counting.KNOTS in query.broadcast:
         cells = zoomed_cells.recounted(counts, base, query_scale(query))
     levels = {
         name: np.rint(cells.reshape(*field.shape, -1).sum(axis=-1)).astype(np.int64)
@@ -312,8 +309,7 @@ def planned_noise(protocol: ScoreHistogram, scenario: tp.Scenario, height: int) 
         return reported_trees.expected_noise(
             scenario.records, protocol.epsilon or math.inf, units, 1 - early
         )
-    noises = releases.planned_noises(protocol.trust, scenario.clients) * protocol.strata
-    return tree_noise(tree_fields(protocol, height), noises)
+    return protocol.summed_noise(height, scenario.clients)
 
 
 def _looked_forecast(result: tp.ServerResult, smaller: int) -> forecast.Forecast:

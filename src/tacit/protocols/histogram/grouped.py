@@ -26,8 +26,7 @@ from tacit.data.categories import Categories, check_names
 from tacit.privacy import doubles
 from tacit.protocol import audits, releases
 from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.protocols.shared.cells import ALL_RECORDS, Strata
-from tacit.protocols.shared.tree_counts import consistent_trees
+from tacit.protocols.shared import counting
 from tacit.results.curves.curve import UNIT
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.figure import class_too_small, is_class_too_small
@@ -45,7 +44,7 @@ CALLED = {
 """What a difference of each figure is called."""
 
 
-def strata_of(clients: tp.Clients, groups: tuple[str, ...]) -> Strata:
+def strata_of(clients: tp.Clients, groups: tuple[str, ...]) -> counting.Strata:
     """The group of every record, where several are agreed.
 
     Where one group is agreed, clients without groups belong to it.
@@ -57,14 +56,14 @@ def strata_of(clients: tp.Clients, groups: tuple[str, ...]) -> Strata:
     """
     names, known = clients.category_names, clients.categories
     if not groups or (not names and len(groups) == 1):
-        return ALL_RECORDS
+        return counting.ALL_RECORDS
     if not names:
         raise tp.DataError(
             f"{len(groups)} groups are agreed, but the records have none: name their column"
         )
     if names != groups:
         raise tp.DataError(f"groups must be {', '.join(groups)}, got {', '.join(names)}")
-    return Strata(len(groups), 0 if known is None else known.of_record)
+    return counting.Strata(len(groups), 0 if known is None else known.of_record)
 
 
 def breakdown_of(
@@ -168,7 +167,7 @@ class GroupedHistogram(ScoreHistogram):
         """The groups."""
         return self.group_names
 
-    def strata_of(self, clients: tp.Clients) -> Strata:
+    def strata_of(self, clients: tp.Clients) -> counting.Strata:
         """The groups of the records."""
         return strata_of(clients, self.group_names)
 
@@ -187,7 +186,7 @@ class GroupedHistogram(ScoreHistogram):
 
     def breakdown(self, sums: releases.Sums, axis: ScoreAxis) -> Breakdown:
         """The figures of every group, from its own tree."""
-        leaves, noise = consistent_trees(sums)
+        leaves, noise = counting.consistent_trees(sums)
         results = [tree_results.result_from_tree(each, noise, None, axis=axis) for each in leaves]
         return breakdown_of(self.group_names, results, self.middle_edge)
 

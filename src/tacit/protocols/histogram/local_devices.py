@@ -29,7 +29,7 @@ from tacit.protocol import devices
 from tacit.protocol.conversation import Query, Reply
 from tacit.protocol.fields import ragged_of
 from tacit.protocols.histogram import local_rounds, steps
-from tacit.protocols.shared.cells import KNOTS, scale_of_knots
+from tacit.protocols.shared import counting
 
 Words = NDArray[np.uint16]
 
@@ -62,9 +62,9 @@ def unary_counts_of(batches: Iterable[devices.Payloads], levels: range) -> Integ
             _add_heads(first, heads)
             longs.add(payloads, heads)
     bits = dict(enumerate(first @ unary.BITS_OF_BYTE)) | longs.counts()
-    counts = np.zeros(steps.level_start(levels.stop), dtype=np.int64)
+    counts = np.zeros(local_rounds.level_start(levels.stop), dtype=np.int64)
     for level in levels:
-        start, size = steps.level_start(level), 1 << level
+        start, size = local_rounds.level_start(level), 1 << level
         counts[start] = first[level].sum()
         counts[start + 1 : start + 1 + size] = bits[level][:size]
     return counts
@@ -116,7 +116,7 @@ class _LongCounts:
 
 def _width(level: int) -> int:
     """The bytes of a level's bits."""
-    return int(steps.report_bytes(np.array([level]))[0])
+    return int(local_rounds.report_bytes(np.array([level]))[0])
 
 
 def _pairs(payloads: devices.Payloads, offset: int, kind: str) -> NDArray[Any]:
@@ -171,7 +171,7 @@ class UnaryDevices(devices.NumberReports, devices.ReportsByInput):
             raise ValueError(
                 f"height must be at most {MAX_DEVICE_HEIGHT} for reports of devices, got {height}"
             )
-        self.steps = (steps.unary_reports,)
+        self.steps = (local_rounds.unary_reports,)
         if protocol.places_cells:
             self.steps = (local_rounds.report_positions, local_rounds.report_leaves)
             self.first_turns = local_rounds.early_slots(protocol.epsilon, devices)
@@ -187,8 +187,8 @@ class UnaryDevices(devices.NumberReports, devices.ReportsByInput):
             return self._positions.instructions(protocol.scale)
         height = steps.agreed_height(query)
         scale = devices.scale_entry(protocol.scale)
-        if KNOTS in query.broadcast:
-            placed = scale_of_knots(protocol, query.broadcast[KNOTS], 1 << height)
+        if counting.KNOTS in query.broadcast:
+            placed = counting.scale_of_knots(protocol, query.broadcast[counting.KNOTS], 1 << height)
             scale = devices.scale_entry(protocol.scale, placed)
         return {
             "kind": "unary",
@@ -202,7 +202,7 @@ class UnaryDevices(devices.NumberReports, devices.ReportsByInput):
         """A window's output; or a level, and as many bytes as the lowest level needs."""
         if query.step is local_rounds.report_positions:
             return super().payload_bytes(query)
-        return 1 + int(steps.report_bytes(np.array([steps.agreed_height(query) + 1]))[0])
+        return 1 + int(local_rounds.report_bytes(np.array([steps.agreed_height(query) + 1]))[0])
 
     def payloads(self, query: Query, reply: Reply) -> devices.Payloads:
         """The reports of records, one a client."""
@@ -232,7 +232,7 @@ class UnaryDevices(devices.NumberReports, devices.ReportsByInput):
         if query.step is local_rounds.report_positions:
             return super().reported(query, counts)
         levels = range(FIRST_CELLS, steps.agreed_height(query) + FIRST_CELLS)
-        return int(counts[[steps.level_start(level) for level in levels]].sum())
+        return int(counts[[local_rounds.level_start(level) for level in levels]].sum())
 
     def input_counts(self, query: Query, clients: Clients, rng: np.random.Generator) -> Integers:
         """How many records have each position, or each class and cell."""
@@ -240,9 +240,11 @@ class UnaryDevices(devices.NumberReports, devices.ReportsByInput):
             inputs = self._positions.inputs_of(self._protocol.on_scale(clients))
             return np.bincount(inputs, minlength=CELLS)
         height = steps.agreed_height(query)
-        if KNOTS in query.broadcast:
+        if counting.KNOTS in query.broadcast:
             self._protocol.check_range(clients)
-            scale = scale_of_knots(self._protocol, query.broadcast[KNOTS], 1 << height)
+            scale = counting.scale_of_knots(
+                self._protocol, query.broadcast[counting.KNOTS], 1 << height
+            )
             leaves = steps.leaves_at(scale.positions(clients.scores), clients.labels, height)
         else:
             leaves = steps.leaves_of(clients, height, self._protocol)
@@ -287,13 +289,13 @@ class UnaryDevices(devices.NumberReports, devices.ReportsByInput):
         if query.step is local_rounds.report_positions:
             return np.zeros(1)
         reply, height = devices.CountedReports(counts[-1]), steps.agreed_height(query)
-        leaves, noise = steps.local_tree(self._protocol.known_epsilon, reply, height)
+        leaves, noise = local_rounds.local_tree(self._protocol.known_epsilon, reply, height)
         cells = leaves.reshape(2, -1)
         area_weights = np.nan_to_num(np.concatenate(curves.cell_influences(*cells)))
         by_level = trees.observation_weights(area_weights, noise.weighting)
         total, changes = self.reported(query, counts[-1]), [0.0]
         for level in range(FIRST_CELLS, len(by_level)):
-            bits, reports = steps.set_bits(reply, level)
+            bits, reports = local_rounds.set_bits(reply, level)
             if reports:
                 mean = float(by_level[level] @ bits) / reports
                 ends = self._extremes(level, by_level[level])
@@ -327,5 +329,5 @@ class UnaryDevices(devices.NumberReports, devices.ReportsByInput):
         """Which bytes after the level belong to its bits, shape (M, bytes - 1)."""
         size = payloads.shape[-1] - 1
         # a level is refused before; a byte's levels keep the table small
-        widths = np.minimum(steps.report_bytes(np.arange(2**5)), size)
+        widths = np.minimum(local_rounds.report_bytes(np.arange(2**5)), size)
         return np.asarray(np.arange(size) < widths[payloads[:, 0]][:, np.newaxis])

@@ -1,4 +1,4 @@
-"""Two rounds of private reports, so that cells lie where the records do.
+"""Private reports: of class and cell, and before them of positions, so that cells suit the records.
 
 A few records, drawn at random by themselves, report where on the protocol's scale they lie. From
 these reports the server publishes cells that hold about equally many records each, and every other
@@ -9,20 +9,127 @@ records in particular: where two thirds of them are empty the AUC's error is twi
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
-from tacit.counts import placing
+from tacit.counts import placing, reported_trees
+from tacit.counts.reported_trees import FIRST_CELLS
 from tacit.local import turns
 from tacit.local.turns import CELLS, WindowReports
 from tacit.metrics.cells.score_scale import ScoreScale
+from tacit.metrics.trees import TreeNoise
 from tacit.privacy import unary
+from tacit.privacy.mechanisms.response import Choices
 from tacit.protocol import devices, releases
 from tacit.protocol.fields import ragged_of
-from tacit.protocols.histogram.steps import agreed_height, drawn_levels, encoded_leaves, leaves_at
-from tacit.protocols.shared.cells import KNOTS, scale_of_knots
+from tacit.protocols.histogram.steps import agreed_height, leaves_at, leaves_of
+from tacit.protocols.shared import counting, packed_reports
+
+LEVEL_SIZES = 1 << np.arange(2**5)
+"""The number of nodes of every level."""
+
+
+@tp.step(cost=packed_reports.report_cost, shares=releases.planned_clients)
+def unary_reports(
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
+    """Send every record's class and cell as unary bits, on one level that it chose at random.
+
+    The level does not depend on what the record holds, and is sent as it is. The bits hide class
+    and cell together (``unary_bits``): epsilon for a record's replacement by any other. Records
+    report apart and in their own order, so a client with several spends epsilon for each.
+
+    The server learns each record's level and noisy bits.
+    """
+    settings, height = query.protocol, agreed_height(query)
+    leaves = leaves_of(clients, height, settings)
+    levels = drawn_levels(clients.records, settings, height, noise)
+    return {
+        "levels": tp.Ragged(levels.astype(np.int8), clients.offsets),
+        "bits": encoded_leaves(leaves, levels, clients.offsets, settings, height, noise),
+    }
+
+
+def drawn_levels(records: int, settings: Any, height: int, noise: tp.NoiseSource) -> Integers:
+    """The level on which each record reports, shape (M,)."""
+    drawn = noise.draw(Choices(settings.level_units(height)), (records,))
+    return np.asarray(FIRST_CELLS + drawn)
+
+
+def encoded_leaves(
+    leaves: Integers,
+    levels: Integers,
+    offsets: Integers,
+    settings: Any,
+    height: int,
+    noise: tp.NoiseSource,
+) -> tp.Ragged[np.uint8]:
+    """Unary bits of records that lie at these leaves, each on its level, by client.
+
+    Parameters
+    ----------
+    leaves : shape (M,), or (R, M) where each replicate has its own.
+    levels : shape (M,).
+    offsets : where each client's records start, and M, shape (K+1,).
+    settings : the protocol.
+    height : of the tree.
+    noise : draws the bits.
+    """
+    values = leaves >> (height + 1 - levels)
+    return packed_reports.packed_reports(
+        values, levels, LEVEL_SIZES, offsets, settings.epsilon, noise
+    )
+
+
+def report_bytes(levels: Integers) -> Integers:
+    """The bytes of a report on each of these levels."""
+    return packed_reports.packed_bytes(LEVEL_SIZES[levels])
+
+
+def level_start(level: int) -> int:
+    """Where a level is in the counts of reports: each has its number of reports, then its bits.
+
+    Examples
+    --------
+    >>> [level_start(level) for level in (2, 3, 4)]
+    [0, 5, 14]
+    """
+    return sum(1 + (1 << above) for above in range(FIRST_CELLS, level))
+
+
+def set_bits(reply: tp.Reply, level: int) -> tuple[Integers, int]:
+    """How many reports on a level have each bit set, shape (..., 2**level), and how many there are.
+
+    Raises
+    ------
+    ValueError : for reports whose bytes do not fit their levels.
+    """
+    counts = devices.counts_in(reply)
+    if counts is not None:
+        start = level_start(level)
+        return counts[start + 1 : start + 1 + (1 << level)], int(counts[start])
+    return packed_reports.packed_counts(reply["levels"], reply["bits"], LEVEL_SIZES, level)
+
+
+def local_tree(
+    epsilon: float, reply: tp.Reply, height: int, records: int | None = None
+) -> tuple[Floats, TreeNoise]:
+    """The consistent leaves of unary reports, on the deepest level that was reported on.
+
+    They are about all ``records``, of which those that report are a random part; None takes
+    those that report for all. Where none reports, the tree is even, and as uncertain as that of
+    a single report.
+    """
+    by_level = {level: set_bits(reply, level) for level in range(FIRST_CELLS, height + FIRST_CELLS)}
+    records = sum(sent for _, sent in by_level.values()) if records is None else records
+    told = {level: each for level, each in by_level.items() if each[1]}
+    first = {FIRST_CELLS: by_level[FIRST_CELLS]}
+    leaves, noise = reported_trees.trees_of_reports(told or first, records, epsilon)
+    return leaves[..., 0, :], noise
+
 
 FIXED_PART = 0.05
 """Part of the cells that lies evenly on the protocol's scale, whatever the reports say: it bounds
@@ -97,12 +204,12 @@ def report_leaves(
     levels = drawn_levels(labels.size, protocol, height, noise)
 
     def leaves(knots: Floats) -> Integers:
-        positions = scale_of_knots(protocol, knots, 1 << height).positions(
+        positions = counting.scale_of_knots(protocol, knots, 1 << height).positions(
             clients.scores[reporting]
         )
         return leaves_at(positions, labels, height)
 
-    knots = query.broadcast[KNOTS]
+    knots = query.broadcast[counting.KNOTS]
     apart = noise.replicates is not None and np.ndim(knots) > 1
     if apart:
         distinct, chosen = np.unique(knots, axis=0, return_inverse=True)

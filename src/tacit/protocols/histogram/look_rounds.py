@@ -24,15 +24,16 @@ from tacit.privacy.cost import Adjacency
 from tacit.protocol import releases
 from tacit.protocol.conversation import Conversation, Query, Reply
 from tacit.protocol.trust import Each
-from tacit.protocols.histogram import look_steps
-from tacit.protocols.histogram.second_round import (
+from tacit.protocols.histogram.steps import (
+    HEIGHT,
+    LISTED,
+    LOOKS,
     SUM,
     both_rounds,
+    first_look,
     summed_influences,
 )
-from tacit.protocols.shared.cells import KNOTS
-from tacit.protocols.shared.influence_sum import check_the_same_number, number_field
-from tacit.protocols.shared.tree_counts import pooled, summed_levels, tree_noise
+from tacit.protocols.shared import counting
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS, MIN_CLASS_SIZE_IN_ERRORS
 from tacit.results.parts import Sites
@@ -50,9 +51,7 @@ def spent_in(rounds: Rounds) -> tuple[int, ...]:
 def looked(protocol: Any, clients: int) -> Conversation:
     """The rounds of a run of looks, from the first to the result."""
     run = _Run(protocol, clients)
-    sums = yield from run.asked(
-        look_steps.first_look, (looks.FIRST_PARTS,), protocol.first_height(clients)
-    )
+    sums = yield from run.asked(first_look, (looks.FIRST_PARTS,), protocol.first_height(clients))
     run.answered, run.noises = sums.answered, float(sums.noises)
     run.single = next(iter(sums.sums.values())).ndim == 1
     seen = run.seen(sums, protocol.score_scale, None)
@@ -94,7 +93,11 @@ def expected_looks(
         moved = zoomed_cells.recounted(counts, scale, step.scale)
         there = run.expected(moved, step.scale, step.scale.knots, step.parts, height)
         seen = seen.with_look(there, same_cells=False)
-    number = number_field(protocol.known_epsilon * step.parts / looks.PARTS) if step.parts else None
+    number = (
+        counting.number_field(protocol.known_epsilon * step.parts / looks.PARTS)
+        if step.parts
+        else None
+    )
     return seen, run.concluded(seen, (), np.zeros(1), number)
 
 
@@ -111,7 +114,7 @@ class _Run:
         self, step: Any, parts: tuple[int, ...], height: int, **more: Any
     ) -> Generator[Query, Reply, releases.Sums]:
         """Ask for a release of the last of these parts."""
-        shared = {look_steps.HEIGHT: height, look_steps.LISTED: np.array(parts), **more}
+        shared = {HEIGHT: height, LISTED: np.array(parts), **more}
         return (yield from releases.ask(step, self.protocol, self.clients, shared))
 
     @property
@@ -126,11 +129,11 @@ class _Run:
 
     def seen(self, sums: releases.Sums, scale: ScoreScale, knots: Floats | None) -> pooling.Seen:
         """What a look alone says of all strata together, of all replicates."""
-        counts = summed_levels(sums)
+        counts = counting.summed_levels(sums)
         height = max(counts) - 1
         levels = {level: np.atleast_2d(each.sum(axis=-2)) for level, each in counts.items()}
-        noise = tree_noise(sums.fields, float(sums.noises))
-        noise = pooled(noise, looks.look_strata(self.protocol, height))
+        noise = counting.tree_noise(sums.fields, float(sums.noises))
+        noise = counting.pooled(noise, looks.look_strata(self.protocol, height))
         return pooling.Seen(scale, knots, levels, noise.variances)
 
     def expected(
@@ -179,10 +182,10 @@ class _Run:
         if step.height and not self.single:
             knots = np.stack([each.scale.knots for each in steps if each.scale is not None])
         height = step.height or self.flat_height(seen, step)
-        more = {} if knots is None else {KNOTS: self._for_all(knots, rows, knots.ndim > 1)}
+        more = {} if knots is None else {counting.KNOTS: self._for_all(knots, rows, knots.ndim > 1)}
         parts = (*spent_in(rounds), step.parts)
-        sums = yield from self.asked(look_steps.LOOKS[len(rounds)], parts, height, **more)
-        check_the_same_number(self.answered, sums.answered)
+        sums = yield from self.asked(LOOKS[len(rounds)], parts, height, **more)
+        counting.check_the_same_number(self.answered, sums.answered)
         look = self.seen(sums, scale, None).of(rows)
         together = seen.with_look(replace(look, knots=knots), same_cells=step.scale is None)
         return (yield from self.after(together, rows, (*rounds, (step.parts, sums))))
@@ -196,11 +199,11 @@ class _Run:
         more: dict[str, Any] = {}
         knots = seen.cell_knots
         if knots is not None:
-            more[KNOTS] = self._for_all(knots, rows, knots.ndim > 1)
+            more[counting.KNOTS] = self._for_all(knots, rows, knots.ndim > 1)
         more |= {name: self._for_all(field, rows) for name, field in seen.published.items()}
         parts = (*spent_in(rounds), steps[0].parts)
         sums = yield from self.asked(summed_influences, parts, seen.depth, **more)
-        check_the_same_number(self.answered, sums.answered)
+        counting.check_the_same_number(self.answered, sums.answered)
         number = np.atleast_1d(sums[SUM])[rows]
         return self.concluded(seen, (*rounds, (steps[0].parts, sums)), number, sums.fields[SUM])
 

@@ -17,57 +17,76 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.arrays import Floats
-from tacit.counts import looks, placing, tree_budget, tree_results
-from tacit.data.clients import Clients
+from tacit.counts import influence, looks, placing, tree_budget, tree_results
 from tacit.data.units import PROBABILITY, are_convertible, converted
 from tacit.local import turns
+from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.exact import MAX_SHARED_SCALE
-from tacit.protocol import devices, releases
-from tacit.protocol.conversation import Conversation, OneCount, Protocol, Query, Reply, Step
-from tacit.protocol.settings import setting
-from tacit.protocol.trust import Each, ExactSum, Local, SecureSum
-from tacit.protocols.histogram import local_rounds
-from tacit.protocols.histogram.declared import HistogramDeclarations
+from tacit.protocol import audits, devices, releases
+from tacit.protocol.conversation import OneCount
+from tacit.protocol.declared import LOCAL, LOCAL_PAGE
+from tacit.protocols.histogram import local_rounds, steps
 from tacit.protocols.histogram.look_rounds import looked
-from tacit.protocols.histogram.look_steps import LOOKS
-from tacit.protocols.histogram.second_round import summed_influences
-from tacit.protocols.histogram.steps import local_tree, summed_trees, unary_reports
-from tacit.protocols.shared import tree_counts
-from tacit.protocols.shared.cells import ALL_RECORDS, KNOTS, Strata, scale_of_knots
+from tacit.protocols.shared import counting
+from tacit.protocols.shared.declared import HISTOGRAM_PAGE, CountingProtocol, forest_model
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.measures.catalogue import THRESHOLDS
 from tacit.results.parts import Breakdown
 
+REPORTED = tp.ThreatModel(
+    LOCAL,
+    "Exactly: each client's number of records, in which round each spoke, and about which level. "
+    "With noise: of every record some bits about its class and cell, or, of a few where cells are "
+    "placed, where their scores lie.",
+    "Cells that hold about equally many records, as far as noisy reports tell.",
+    "Numbers of records, and the order in which they were sent.",
+    LOCAL_PAGE,
+)
+PUBLISHED = dict.fromkeys(
+    (tp.Trust.SECURE_SUM, tp.Trust.EACH),
+    "Cells where noisy counts placed them, and both classes' noisy distributions and sizes where "
+    "there was a second round; else nothing.",
+)
 
-def rounds(protocol: ScoreHistogram, clients: int) -> Conversation:
-    """Looks and one number, a tree in given or placed cells, or private reports."""
-    if protocol.looks:
-        return (yield from looked(protocol, clients))
-    if protocol.places_cells:
-        return (yield from _placed_reports(protocol, clients))
-    if isinstance(protocol.trust, Local):
-        return (yield from reported_tree(protocol, clients))
-    return (yield from one_tree(protocol, clients))
+
+def threats_of(settings: Mapping[str, Any]) -> tp.ThreatModel:
+    """The threat model of these settings."""
+    trust = tp.Trust.of(str(settings.get("trust", tp.Trust.SECURE_SUM.value)))
+    if trust is tp.Trust.LOCAL:
+        return REPORTED
+    counted = "how many positives and negatives lie in every cell"
+    if trust is not tp.Trust.EXACT_SUM:
+        counted += ", and, with a second round, the sum of the records' influences on the AUC"
+    return forest_model(settings, counted, PUBLISHED, HISTOGRAM_PAGE)
+
+
+SECURE_SUM = tp.SecureSum.word
+
+LOOK_REPEATS = 800
+"""Repetitions of runs whose rounds follow from what came before, which are slow."""
 
 
 def reported_tree(
     protocol: ScoreHistogram, clients: int, buckets: int | None = None
-) -> Conversation:
+) -> tp.Conversation:
     """Unary reports up."""
     height = protocol.tree_height(clients)
-    reply = yield Query(unary_reports, protocol, broadcast={"clients": clients, "height": height})
-    leaves, noise = local_tree(protocol.known_epsilon, reply, height)
+    reply = yield tp.Query(
+        local_rounds.unary_reports, protocol, broadcast={"clients": clients, "height": height}
+    )
+    leaves, noise = local_rounds.local_tree(protocol.known_epsilon, reply, height)
     return tree_results.result_from_tree(leaves, noise, buckets, axis=protocol.score_axis)
 
 
-def one_tree(protocol: ScoreHistogram, clients: int, buckets: int | None = None) -> Conversation:
+def one_tree(protocol: ScoreHistogram, clients: int, buckets: int | None = None) -> tp.Conversation:
     """Summed trees up."""
     height = protocol.tree_height(clients)
-    sums = yield from releases.ask(summed_trees, protocol, clients, {"height": height})
-    strata, noise = tree_counts.consistent_trees(sums)
-    leaves, all_noise = strata.sum(axis=-2), tree_counts.pooled(noise, protocol.strata)
+    sums = yield from releases.ask(steps.summed_trees, protocol, clients, {"height": height})
+    strata, noise = counting.consistent_trees(sums)
+    leaves, all_noise = strata.sum(axis=-2), counting.pooled(noise, protocol.strata)
     axis = protocol.score_axis
     result = tree_results.result_from_tree(
         leaves, all_noise, buckets, releases.total_protection((sums,)), axis=axis
@@ -76,28 +95,28 @@ def one_tree(protocol: ScoreHistogram, clients: int, buckets: int | None = None)
     return replace(result, breakdown=protocol.breakdown(sums, axis) if single else None)
 
 
-def _placed_reports(protocol: ScoreHistogram, clients: int) -> Conversation:
+def _placed_reports(protocol: ScoreHistogram, clients: int) -> tp.Conversation:
     """Positions of a few records up, cells down, and all others' reports in them up."""
     epsilon, height = protocol.known_epsilon, protocol.tree_height(clients)
-    drawn = yield Query(local_rounds.draw_report_turns, protocol)
+    drawn = yield tp.Query(local_rounds.draw_report_turns, protocol)
     records, each = turns.records_of(drawn), turns.each_turn(drawn)
     shared = {
         "clients": clients,
         "height": height,
         "first": local_rounds.early_slots(epsilon, records),
     }
-    reply = yield Query(local_rounds.report_positions, protocol, shared, each)
+    reply = yield tp.Query(local_rounds.report_positions, protocol, shared, each)
     knots = _knots(protocol, reply, height)
     published_knots = knots if turns.has_replicates(reply) else knots[0]
-    reply = yield Query(
-        local_rounds.report_leaves, protocol, {**shared, KNOTS: published_knots}, each
+    reply = yield tp.Query(
+        local_rounds.report_leaves, protocol, {**shared, counting.KNOTS: published_knots}, each
     )
-    leaves, noise = local_tree(epsilon, reply, height, records)
-    axis = ScoreAxis(scale_of_knots(protocol, knots[0], 1 << height), protocol.unit)
+    leaves, noise = local_rounds.local_tree(epsilon, reply, height, records)
+    axis = ScoreAxis(counting.scale_of_knots(protocol, knots[0], 1 << height), protocol.unit)
     return tree_results.result_from_tree(leaves, noise, None, axis=axis)
 
 
-def _knots(protocol: ScoreHistogram, reply: Reply, height: int) -> Floats:
+def _knots(protocol: ScoreHistogram, reply: tp.Reply, height: int) -> Floats:
     """Where the cells lie by the reported positions, for every replicate."""
     epsilon = protocol.known_epsilon
     counts = local_rounds.report_counts(reply, epsilon)
@@ -118,7 +137,7 @@ EXACT_HEIGHT, SUM_HEIGHT, MAX_HEIGHT = 14, 10, 24
 
 
 @dataclass(frozen=True)
-class ScoreHistogram(HistogramDeclarations):
+class ScoreHistogram(CountingProtocol):
     """ROC, precision, recall, accuracy, calibration and the AUC from one histogram of both classes.
 
     Parameters
@@ -146,19 +165,22 @@ class ScoreHistogram(HistogramDeclarations):
     Cost(epsilon=1.0, delta=0.0, adjacency=<Adjacency.RECORD: 'record'>, rho=None)
     """
 
-    aim: Literal["report", "auc"] = setting(
+    aim: Literal["report", "auc"] = tp.setting(
         default="report", help="what epsilon serves: all figures of a report, or the AUC alone"
     )
-    thresholds: tuple[float, ...] | None = setting(
+    thresholds: tuple[float, ...] | None = tp.setting(
         default=None, help="scores at which cells end and decisions are reported"
     )
 
     name = "score-histogram"
     planning_module = "tacit.protocols.histogram.forecast"
     setting_order = ("trust", "adjacency", "epsilon", "aim")
-    plan_example: ClassVar[Mapping[str, Any] | None] = {"trust": SecureSum.word, "epsilon": 1.0}
+    plan_example: ClassVar[Mapping[str, Any] | None] = {"trust": tp.SecureSum.word, "epsilon": 1.0}
+    gives_curve = True
     gives_histogram = True
+    replicated_fields = (*influence.PUBLISHED, counting.KNOTS)
     state_types = (turns.Turns,)
+    threats = staticmethod(threats_of)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -183,7 +205,7 @@ class ScoreHistogram(HistogramDeclarations):
         of looks; not where shares of the first look's noise would have too large a scale.
         """
         most = looks.MAX_FLAT_HEIGHT if self.aim == "auc" and not self.by_group else 0
-        if not isinstance(self.trust, SecureSum | Each) or (self.height or 0) > most:
+        if not isinstance(self.trust, tp.SecureSum | tp.Each) or (self.height or 0) > most:
             return False
         first = self.known_epsilon * looks.FIRST_PARTS / looks.PARTS * looks.CLASS_FRACTION
         return self.distance / first <= MAX_SHARED_SCALE
@@ -191,14 +213,16 @@ class ScoreHistogram(HistogramDeclarations):
     @property
     def places_cells(self) -> bool:
         """Whether the first reports say where the cells of the others lie."""
-        return isinstance(self.trust, Local) and self.scale != EVEN
+        return isinstance(self.trust, tp.Local) and self.scale != EVEN
 
     @property
     def look_heights(self) -> tuple[int, ...]:
         """The heights of looks: the first, those with zoomed cells, and a report's trees."""
         first, (low, high) = self.height or looks.LOOK_HEIGHT, placing.TREE_HEIGHTS
         least = (
-            looks.LEAST_LOOK_HEIGHT if isinstance(self.trust, Each) and not self.height else first
+            looks.LEAST_LOOK_HEIGHT
+            if isinstance(self.trust, tp.Each) and not self.height
+            else first
         )
         trees_too = range(low, high + 1) if self.aim == "report" or self.by_group else ()
         zoomed = min(first + 1, looks.MAX_FLAT_HEIGHT)
@@ -235,7 +259,7 @@ class ScoreHistogram(HistogramDeclarations):
 
         The product of both functions' errors grows with the noise and the number of cells.
         """
-        if self.height is not None or not isinstance(self.trust, Each):
+        if self.height is not None or not isinstance(self.trust, tp.Each):
             return self.height or looks.LOOK_HEIGHT
         return max(looks.LOOK_HEIGHT - round(math.log2(clients) / 2), looks.LEAST_LOOK_HEIGHT)
 
@@ -262,19 +286,19 @@ class ScoreHistogram(HistogramDeclarations):
         return replace(self, thresholds=tuple(edges.tolist()))
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[tp.Step, ...]:
         """The steps of these settings."""
-        if isinstance(self.trust, Local):
-            return local_rounds.LOCAL_ROUNDS if self.places_cells else (unary_reports,)
-        return (*LOOKS, summed_influences) if self.looks else (summed_trees,)
+        if isinstance(self.trust, tp.Local):
+            return local_rounds.LOCAL_ROUNDS if self.places_cells else (local_rounds.unary_reports,)
+        return (*steps.LOOKS, steps.summed_influences) if self.looks else (steps.summed_trees,)
 
     def tree_height(self, clients: int) -> int:
         """The height that was asked for, or the default for this trust and number of clients."""
         if self.height is not None:
             return self.height
-        if isinstance(self.trust, Local):
+        if isinstance(self.trust, tp.Local):
             return tree_budget.local_height(clients, self.known_epsilon)
-        if isinstance(self.trust, ExactSum):
+        if isinstance(self.trust, tp.ExactSum):
             return EXACT_HEIGHT
         return SUM_HEIGHT
 
@@ -284,7 +308,7 @@ class ScoreHistogram(HistogramDeclarations):
 
         The tree of few cells for which there would be looks serves the report.
         """
-        if isinstance(self.trust, Local):
+        if isinstance(self.trust, tp.Local):
             return None
         height = self.tree_height(1)
         once = replace(self, height=height) if self.looks else self
@@ -294,9 +318,9 @@ class ScoreHistogram(HistogramDeclarations):
         edges = self.score_edges(np.arange(1, cells) / cells)
         return OneCount(once, edges, self.score_ends, self.strata_names)
 
-    def strata_of(self, clients: Clients) -> Strata:
+    def strata_of(self, clients: tp.Clients) -> counting.Strata:
         """The strata of the records."""
-        return ALL_RECORDS
+        return counting.ALL_RECORDS
 
     def breakdown(self, sums: releases.Sums, axis: ScoreAxis) -> Breakdown | None:
         """The figures of strata that were counted in a tree; None where there is one."""
@@ -321,9 +345,9 @@ class ScoreHistogram(HistogramDeclarations):
             parts[largest] = math.nextafter(parts[largest], 0.0)
         return parts
 
-    def replicate_size(self, clients: Clients) -> int:
+    def replicate_size(self, clients: tp.Clients) -> int:
         """Numbers a replicate holds: of looks and, where few clients add their noise, of trees."""
-        seen = clients.count if isinstance(self.trust, Each) else 2
+        seen = clients.count if isinstance(self.trust, tp.Each) else 2
         numbers = seen << (self.tree_height(clients.count) + 1)
         if self.looks:
             numbers = max(numbers, min(2 * seen, 8) << (max(self.look_heights) + 1))
@@ -332,7 +356,7 @@ class ScoreHistogram(HistogramDeclarations):
     @property
     def title(self) -> str:
         """The name with trust and adjacency, and where there is a choice what epsilon serves."""
-        if not isinstance(self.trust, SecureSum | Each):
+        if not isinstance(self.trust, tp.SecureSum | tp.Each):
             return super().title
         form = f", aim {self.aim}" if self.looks else ", one round"
         return super().title + ("" if form == ", aim report" else form)
@@ -342,7 +366,7 @@ class ScoreHistogram(HistogramDeclarations):
         """Whether epsilon serves all figures."""
         return self.aim == "report"
 
-    def comparison(self) -> Protocol:
+    def comparison(self) -> tp.Protocol:
         """Two models' AUCs at this epsilon, under this trust.
 
         Raises
@@ -351,24 +375,118 @@ class ScoreHistogram(HistogramDeclarations):
         """
         from tacit.protocols.histogram.comparing import ComparedHistograms
 
-        if not isinstance(self.trust, SecureSum | Each):
+        if not isinstance(self.trust, tp.SecureSum | tp.Each):
             raise ValueError(f"two models are compared by secure-sum or each, got {self.trust}")
         hides: Any = self.adjacency
         return ComparedHistograms(self.known_epsilon, self.trust, hides, self.scale)
 
     def device_reports(self, devices: int) -> devices.DeviceReports:
         """Unary bits of class and cell, in the local model."""
-        if not isinstance(self.trust, Local):
+        if not isinstance(self.trust, tp.Local):
             return super().device_reports(devices)
         from tacit.protocols.histogram.local_devices import UnaryDevices
 
         return UnaryDevices(self, devices)
 
-    def conversation(self, clients: int) -> Conversation:
+    def conversation(self, clients: int) -> tp.Conversation:
         """Looks and one number, a tree in given or placed cells, or private reports."""
-        return rounds(self, clients)
+        if self.looks:
+            return looked(self, clients)
+        if self.places_cells:
+            return _placed_reports(self, clients)
+        return reported_tree(self, clients) if self.lone_records else one_tree(self, clients)
 
     @property
     def score_axis(self) -> ScoreAxis:
         """The scores of the cells."""
         return ScoreAxis(self.score_scale, self.unit)
+
+    audit_settings: ClassVar[tuple[Mapping[str, Any], ...]] = (
+        {"trust": SECURE_SUM, "height": 2},
+        {"trust": SECURE_SUM, "height": 2, "adjacency": "replace"},
+        {"trust": SECURE_SUM, "height": 2, "aim": "auc"},
+        {"trust": SECURE_SUM},
+        {"trust": tp.Each.word, "height": 2},
+        {"trust": tp.Each.word},
+        {"trust": tp.Local.word, "height": 2},
+        {"trust": tp.Local.word, "height": 2, "scale": EVEN},
+        {"trust": tp.ExactSum.word, "height": 2},
+    )
+    """Every trust model, on small trees."""
+
+    def hostile_query(self, query: tp.Query) -> tp.Query:
+        """Published functions under which a low negative moves the sum most.
+
+        All positives lie in the middle and all negatives at the top, so that the AUC is 0. A
+        negative below the middle has the influence 1, a positive there 0. The other query holds
+        nothing that changes how much a step reveals.
+        """
+        if influence.SIZES not in query.broadcast:
+            return query
+        inner = query.broadcast[influence.POSITIVES].shape[-1]
+        positives = (np.arange(inner) >= inner // 2).astype(np.float64)
+        fields = zip(influence.PUBLISHED, (positives, np.zeros(inner), np.ones(2)), strict=True)
+        return replace(query, broadcast={**query.broadcast, **dict(fields)})
+
+    def renew_state(self, clients: tp.Clients, state: tp.ClientState) -> None:
+        """Keep the turns that were drawn, without a look at the records."""
+        turns.renew_turns(clients, state)
+
+    law_settings: ClassVar[audits.Configurations] = {
+        "histogram-secure": {"trust": tp.ExactSum.word, "epsilon": None, "height": 5},
+        "histogram-looks": {"epsilon": 30.0},
+        "histogram-looks-replace": {"epsilon": 60.0, "adjacency": "replace"},
+        "histogram-auc": {"epsilon": 30.0, "aim": "auc"},
+        "histogram-tree": {"height": 5},
+        "histogram-each": {"trust": tp.Each.word, "height": 5},
+        "histogram-each-looks": {"trust": tp.Each.word, "epsilon": 30.0},
+        "local-histogram": {"trust": tp.Local.word, "height": 4},
+    }
+    """Every trust model, and every aim. Looks get an epsilon at which the classes of small data
+    show, so that there is an AUC."""
+
+    @classmethod
+    def error_cases(cls: Any) -> Mapping[str, audits.ErrorCase]:
+        """The forms with noise in a sum."""
+        return {
+            "histogram": audits.ErrorCase(cls(SECURE_SUM, 1.0, 10), noticed=True),
+            "histogram-replace": audits.ErrorCase(cls(SECURE_SUM, 2.0, 10, adjacency="replace")),
+            "histogram-dropouts": audits.ErrorCase(cls(tp.SecureSum(0.3), 1.0, 10), noticed=True),
+            "histogram-looks": audits.ErrorCase(cls(SECURE_SUM, 1.0), LOOK_REPEATS, True),
+            "histogram-looks-replace": audits.ErrorCase(
+                cls(SECURE_SUM, 1.0, adjacency="replace"), LOOK_REPEATS
+            ),
+            "histogram-auc": audits.ErrorCase(cls(SECURE_SUM, 1.0, aim="auc"), noticed=True),
+            "histogram-each": audits.ErrorCase(cls(tp.Each(), 1.0), LOOK_REPEATS, True),
+            "histogram-each-auc": audits.ErrorCase(cls(tp.Each(), 1.0, aim="auc")),
+        }
+
+    @property
+    def law_traits(self) -> audits.LawTraits:
+        """A second round and debiased bits are not exact."""
+        local, inexact = self.lone_records, ""
+        if self.looks:
+            inexact = "noisy counts place the cells, and a number cancels errors to first order"
+        elif self.places_cells:
+            inexact = "records that report where scores lie are not among those counted"
+        elif local:
+            inexact = "records that are assigned to levels are not all"
+        return audits.LawTraits(
+            inexact=inexact,
+            unforecast="plans use other settings" if self.looks else "",
+            unmeasured_loss="bits without flips are no reports" if local else "",
+        )
+
+    def summed_noise(self, height: int, clients: int) -> trees.TreeNoise:
+        """The errors of the sum of all strata's trees, where so many clients answer."""
+        noises = releases.planned_noises(self.trust, clients) * self.strata
+        return counting.tree_noise(steps.tree_fields(self, height), noises)
+
+    def noiseless_value(self, clients: tp.Clients) -> float:
+        """The area of the exact tree at the depth that suits the protocol's noise."""
+        height = self.tree_height(clients.count)
+        leaves = np.bincount(steps.leaves_of(clients, height, self), minlength=2 << height)
+        exact = trees.TreeNoise(np.zeros(height + 2))
+        noise = exact if self.epsilon is None else self.summed_noise(height, clients.count)
+        cells = leaves.reshape(2, -1).astype(np.float64)
+        return float(tree_results.area_from_tree(cells, noise, self.score_axis).value)

@@ -1,7 +1,31 @@
-"""Client steps of score histograms: summed trees of counts, and unary reports and their tree."""
+"""Client steps of score histograms: a summed tree, the looks of a run, and one number.
+
+**Looks.** A look counts both classes in the cells of the protocol's scale, or in cells that the
+server publishes from the noisy counts of the looks before. Up to ``2**7`` cells are counted flat,
+with the class sizes next to them; more are the leaves of a tree, of every group where groups are
+agreed. All fractions of epsilon are whole multiples of ``1 / PARTS``, and every query lists those
+of its run so far, its own last. The part of a query follows from noisy counts alone, so that the
+parts add up to at most epsilon: mechanisms that are chosen adaptively, with epsilons e_1, e_2, ...
+that add up to at most epsilon whatever comes out, are together epsilon-private (basic composition
+with a fixed total, Rogers et al. 2016, theorem 3.6): the ratio of the probabilities of a whole
+transcript for two neighbours is the product of its steps' ratios, each at most ``exp(e_i)`` for the
+e_i that the steps before it fixed, and the sum of these is at most epsilon for every transcript.
+
+**One number**, the summed influences of all records. The looks give the distribution functions F-
+and F+ of both classes, their sizes P and N, and the AUC A1 of these functions. The number measures,
+with m = min(P, N),
+
+    S = sum over positives of (F-(s) - A1) m/P + sum over negatives of (1 - F+(s) - A1) m/N
+
+and ``A1 + S/m`` is the AUC but for the noise on S and for products of two errors of the first
+round. Scores enter exactly: cells matter only through these products.
+"""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,17 +33,11 @@ from numpy.typing import NDArray
 
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
-from tacit.counts import reported_trees
-from tacit.counts.reported_trees import FIRST_CELLS
-from tacit.metrics.trees import TreeNoise
-from tacit.privacy.mechanisms.response import Choices
-from tacit.protocol import devices, releases
-from tacit.protocols.shared.cells import ALL_RECORDS, Strata
-from tacit.protocols.shared.reports import packed
-from tacit.protocols.shared.tree_counts import LEVEL, counts_at, level_counts, level_fields
-
-LEVEL_SIZES = 1 << np.arange(2**5)
-"""The number of nodes of every level."""
+from tacit.counts import influence, looks
+from tacit.metrics.cells.score_scale import ScoreScale
+from tacit.protocol import releases
+from tacit.protocol.values import encode_query
+from tacit.protocols.shared import counting
 
 
 def leaves_of(clients: tp.Clients, height: int, protocol: tp.ScaledScores) -> Integers:
@@ -57,7 +75,9 @@ def agreed_height(query: tp.Query) -> int:
 
 def tree_fields(protocol: Any, height: int) -> dict[str, releases.Released]:
     """The counts of a summed tree's levels, of which a neighbour changes ``distance`` by one."""
-    return level_fields(LEVEL, protocol.strata, protocol.distance, protocol.level_parts(height))
+    return counting.level_fields(
+        counting.LEVEL, protocol.strata, protocol.distance, protocol.level_parts(height)
+    )
 
 
 @releases.release(lambda query: tree_fields(query.protocol, agreed_height(query)))
@@ -74,11 +94,16 @@ def summed_trees(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     height, protocol = agreed_height(query), query.protocol
     strata = protocol.strata_of(clients)
     counts = leaf_counts(query, protocol.on_scale(clients), height, strata)
-    return level_counts(LEVEL, counts, height + 1, protocol.level_parts(height), query)
+    return counting.level_counts(
+        counting.LEVEL, counts, height + 1, protocol.level_parts(height), query
+    )
 
 
 def leaf_counts(
-    query: tp.Query, clients: tp.Clients, height: int, strata: Strata = ALL_RECORDS
+    query: tp.Query,
+    clients: tp.Clients,
+    height: int,
+    strata: counting.Strata = counting.ALL_RECORDS,
 ) -> Integers:
     """Both classes' counts in equal cells of positions, of each client or of all as the query asks.
 
@@ -90,101 +115,317 @@ def leaf_counts(
         counts = clients.counts_in(np.arange(1, cells) / cells, by_group=strata.count > 1)
         return releases.by_view(query, counts.reshape(strata.count * leaves, clients.count))
     own = leaves_at(clients.scores, clients.labels, height) + strata.of_record * leaves
-    return counts_at(own, strata.count * leaves, query, clients)
+    return counting.counts_at(own, strata.count * leaves, query, clients)
 
 
-@tp.step(cost=packed.report_cost, shares=releases.planned_clients)
-def unary_reports(
-    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
-) -> tp.Reply:
-    """Send every record's class and cell as unary bits, on one level that it chose at random.
+HEIGHT, LISTED = "height", "parts"
+"""Fields of a query: the height of its cells, and the parts of the run so far."""
 
-    The level does not depend on what the record holds, and is sent as it is. The bits hide class
-    and cell together (``unary_bits``): epsilon for a record's replacement by any other. Records
-    report apart and in their own order, so a client with several spends epsilon for each.
-
-    The server learns each record's level and noisy bits.
-    """
-    settings, height = query.protocol, agreed_height(query)
-    leaves = leaves_of(clients, height, settings)
-    levels = drawn_levels(clients.records, settings, height, noise)
-    return {
-        "levels": tp.Ragged(levels.astype(np.int8), clients.offsets),
-        "bits": encoded_leaves(leaves, levels, clients.offsets, settings, height, noise),
-    }
+SPENT = ("score-histogram", "parts")
+"""Key under which a client state notes the parts of a run, and a digest of the last query."""
 
 
-def drawn_levels(records: int, settings: Any, height: int, noise: tp.NoiseSource) -> Integers:
-    """The level on which each record reports, shape (M,)."""
-    drawn = noise.draw(Choices(settings.level_units(height)), (records,))
-    return np.asarray(FIRST_CELLS + drawn)
-
-
-def encoded_leaves(
-    leaves: Integers,
-    levels: Integers,
-    offsets: Integers,
-    settings: Any,
-    height: int,
-    noise: tp.NoiseSource,
-) -> tp.Ragged[np.uint8]:
-    """Unary bits of records that lie at these leaves, each on its level, by client.
-
-    Parameters
-    ----------
-    leaves : shape (M,), or (R, M) where each replicate has its own.
-    levels : shape (M,).
-    offsets : where each client's records start, and M, shape (K+1,).
-    settings : the protocol.
-    height : of the tree.
-    noise : draws the bits.
-    """
-    values = leaves >> (height + 1 - levels)
-    return packed.packed_reports(values, levels, LEVEL_SIZES, offsets, settings.epsilon, noise)
-
-
-def report_bytes(levels: Integers) -> Integers:
-    """The bytes of a report on each of these levels."""
-    return packed.packed_bytes(LEVEL_SIZES[levels])
-
-
-def level_start(level: int) -> int:
-    """Where a level is in the counts of reports: each has its number of reports, then its bits.
-
-    Examples
-    --------
-    >>> [level_start(level) for level in (2, 3, 4)]
-    [0, 5, 14]
-    """
-    return sum(1 + (1 << above) for above in range(FIRST_CELLS, level))
-
-
-def set_bits(reply: tp.Reply, level: int) -> tuple[Integers, int]:
-    """How many reports on a level have each bit set, shape (..., 2**level), and how many there are.
+def listed_parts(query: tp.Query) -> tuple[int, ...]:
+    """The parts of the run's queries up to this one.
 
     Raises
     ------
-    ValueError : for reports whose bytes do not fit their levels.
+    ValueError : for anything but 1 to 5 whole numbers from 1 that add up to at most ``PARTS``.
     """
-    counts = devices.counts_in(reply)
-    if counts is not None:
-        start = level_start(level)
-        return counts[start + 1 : start + 1 + (1 << level)], int(counts[start])
-    return packed.packed_counts(reply["levels"], reply["bits"], LEVEL_SIZES, level)
+    listed = query.broadcast[LISTED]
+    if getattr(listed, "dtype", None) != np.dtype(np.int64) or np.ndim(listed) != 1:
+        raise ValueError(f"{LISTED} must be a list of 64-bit integers, got {listed!r:.80}")
+    parts = tuple(int(part) for part in listed)
+    if not 1 <= len(parts) <= looks.MAX_LOOKS + 1 or min(parts) < 1 or sum(parts) > looks.PARTS:
+        raise ValueError(
+            f"{LISTED} must be at most {looks.MAX_LOOKS + 1} numbers from 1 that add up to at most "
+            f"{looks.PARTS}, got {parts}"
+        )
+    return parts
 
 
-def local_tree(
-    epsilon: float, reply: tp.Reply, height: int, records: int | None = None
-) -> tuple[Floats, TreeNoise]:
-    """The consistent leaves of unary reports, on the deepest level that was reported on.
+def epsilon_of(query: tp.Query) -> float:
+    """What a query costs: its fraction of epsilon."""
+    epsilon: float = query.protocol.known_epsilon
+    return epsilon * listed_parts(query)[-1] / looks.PARTS
 
-    They are about all ``records``, of which those that report are a random part; None takes
-    those that report for all. Where none reports, the tree is even, and as uncertain as that of
-    a single report.
+
+def pay(query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState) -> None:
+    """Note the run's parts, and refuse a query that leaves out any of those before it.
+
+    The very same query may come again, where a sum is tried again; one with the same parts and
+    other cells or functions may not. Simulated replicates are not noted: each of them goes its own
+    way, with other parts.
+
+    Raises
+    ------
+    ValueError : for parts that do not go on from those of the last query, and for more than one set
+        of cell edges, each of which would be counted in before the shape of all showed.
     """
-    by_level = {level: set_bits(reply, level) for level in range(FIRST_CELLS, height + FIRST_CELLS)}
-    records = sum(sent for _, sent in by_level.values()) if records is None else records
-    told = {level: each for level, each in by_level.items() if each[1]}
-    first = {FIRST_CELLS: by_level[FIRST_CELLS]}
-    leaves, noise = reported_trees.trees_of_reports(told or first, records, epsilon)
-    return leaves[..., 0, :], noise
+    parts = listed_parts(query)
+    if noise.full_shape(()):
+        return
+    sets = np.shape(query.broadcast.get(counting.KNOTS, ()))[:-1]
+    if sets:
+        raise ValueError(f"{counting.KNOTS} that a client counts in are one set, got {sets}")
+    asked = hashlib.sha256(encode_query(query)).hexdigest()
+    noted, before = state.recall(SPENT) or (parts[:-1], asked)
+    goes_on = parts[:-1] == noted or (parts, asked) == (noted, before)
+    if not query.step.once and not goes_on:
+        raise ValueError(
+            f"{LISTED} must go on from {noted} of this run, got {parts}, or the query be the same"
+        )
+    state.keep(SPENT, (parts, asked))
+
+
+def look_height(query: tp.Query) -> int:
+    """The height of a query's cells.
+
+    Raises
+    ------
+    ValueError : for a height that the protocol does not use.
+    """
+    height, agreed = query.broadcast[HEIGHT], query.protocol.look_heights
+    if height not in agreed:
+        raise ValueError(f"{HEIGHT} must be one of {agreed}, got {height!r:.40}")
+    return int(height)
+
+
+def query_scale(query: tp.Query) -> ScoreScale:
+    """The scale whose positions a query takes: the protocol's, or one of published cell edges.
+
+    Raises
+    ------
+    ValueError : for cell edges that are not one fewer than the cells, finite and ascending.
+    """
+    base: ScoreScale = query.protocol.score_scale
+    return counting.published_scale(query, 1 << look_height(query)) or base
+
+
+def placed(clients: tp.Clients, query: tp.Query) -> tp.Clients:
+    """The clients with their positions on the query's scale for scores.
+
+    Raises
+    ------
+    DataError : for a score outside [0, 1] where scores are probabilities.
+    """
+    zoomed = None if query.broadcast.get(counting.KNOTS) is None else query_scale(query)
+    return counting.placed_on(zoomed, query.protocol, clients)
+
+
+def by_knots(query: tp.Query) -> tuple[list[tp.Query], Integers]:
+    """The queries of distinct published cells, and which of them each replicate gets, shape (R,).
+
+    Replicates of a simulation may have their own cells; else there is one query, for all.
+    """
+    knots = query.broadcast.get(counting.KNOTS)
+    if knots is None or np.ndim(knots) < 2:
+        return [query], np.zeros(0, dtype=np.int64)
+    distinct, chosen = np.unique(knots, axis=0, return_inverse=True)
+    asked = [
+        replace(query, broadcast={**query.broadcast, counting.KNOTS: each}) for each in distinct
+    ]
+    return asked, chosen.ravel()
+
+
+def look_fields(protocol: Any, height: int, epsilon: float) -> dict[str, releases.Released]:
+    """What a look of this epsilon releases: on one level a record counts in one node."""
+    parts = looks.look_levels(protocol, height, epsilon)
+    return counting.level_fields(
+        counting.LEVEL, looks.look_strata(protocol, height), protocol.distance, parts
+    )
+
+
+def _first_fields(query: tp.Query) -> releases.Fields:
+    if query.broadcast.get(counting.KNOTS) is not None or len(listed_parts(query)) != 1:
+        raise ValueError(f"the first histogram round has no {counting.KNOTS}, and its part alone")
+    return look_fields(query.protocol, look_height(query), epsilon_of(query))
+
+
+def _further_fields(number: int, query: tp.Query) -> releases.Fields:
+    if len(listed_parts(query)) != number:
+        raise ValueError(f"look {number} lists {number} {LISTED}, got {listed_parts(query)}")
+    knots = query.broadcast.get(counting.KNOTS)
+    if knots is not None and np.ndim(knots) < 2:
+        query_scale(query)
+    return look_fields(query.protocol, look_height(query), epsilon_of(query))
+
+
+def _counts(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
+    """Both classes' counts on the levels of a look."""
+    height, protocol = look_height(query), query.protocol
+    strata = protocol.strata_of(clients)
+    if looks.look_strata(protocol, height) == 1:
+        strata = counting.ALL_RECORDS
+    queries, chosen = by_knots(query)
+    rows = [leaf_counts(query, placed(clients, each), height, strata) for each in queries]
+    counts = np.stack(rows)[chosen] if chosen.size else rows[0]
+    levels = looks.look_levels(protocol, height, epsilon_of(query))
+    return counting.level_counts(counting.LEVEL, counts, height + 1, levels, query)
+
+
+@releases.release(_first_fields, admits=pay, once=True)
+def first_look(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
+    """Send both classes' counts in the cells of the protocol's scale.
+
+    It begins a run. On one level a record counts in one node: adding or removing it changes one
+    number of each level by one, replacing it two. A level costs its part, and the parts add up to
+    the query's (``tacit.protocol.releases``).
+
+    The server learns the noisy sum of the counts, and how many clients answered.
+    """
+    return _counts(clients, query)
+
+
+@releases.release(lambda query: _further_fields(2, query), admits=pay)
+def second_look(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
+    """Send both classes' counts in the cells of the protocol's scale, or between published edges.
+
+    The cell edges follow from noisy counts of the looks before, and are values like any other that
+    a server chooses: whatever they are, a record counts in one cell. So the cost is the query's
+    fraction of epsilon. A party adds to one sum a step in a run, so that each look has a step.
+
+    The server learns the noisy sum of the counts, and how many clients answered.
+    """
+    return _counts(clients, query)
+
+
+@releases.release(lambda query: _further_fields(3, query), admits=pay)
+def third_look(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
+    """Send both classes' counts a third time, in the same cells or between published edges.
+
+    Its cells and its cost are those of ``second_look``.
+
+    The server learns the noisy sum of the counts, and how many clients answered.
+    """
+    return _counts(clients, query)
+
+
+@releases.release(lambda query: _further_fields(4, query), admits=pay)
+def fourth_look(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
+    """Send both classes' counts a fourth time, in the same cells or between published edges.
+
+    Its cells and its cost are those of ``second_look``.
+
+    The server learns the noisy sum of the counts, and how many clients answered.
+    """
+    return _counts(clients, query)
+
+
+LOOKS = (first_look, second_look, third_look, fourth_look)
+"""The looks of a run, in order, ``MAX_LOOKS`` of them."""
+
+
+SUM = "sum"
+"""The field of the number."""
+
+
+def _admits(query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState) -> None:
+    """Check what a query publishes, as a client accepts it, and note what it costs.
+
+    Raises
+    ------
+    ValueError : for fields of another type or shape, for cells that are no level of the agreed
+        tree, for functions that fall (unless they are linear) or leave [0, 1], and for sizes that
+        are not above 0 and finite.
+    """
+    fields = query.broadcast
+    deepest = min(look_height(query), looks.MAX_FLAT_HEIGHT)
+    inner = (influence.inner_edges(fields[influence.POSITIVES], deepest),)
+    shapes = {
+        influence.POSITIVES: inner,
+        influence.NEGATIVES: inner,
+        influence.SIZES: (2,),
+    }
+    influence.check_published(
+        fields, {name: noise.full_shape(shape) for name, shape in shapes.items()}
+    )
+    if np.ndim(fields[influence.SIZES]) == 1:
+        influence.influences_of(fields, _straight(query))
+    pay(query, noise, state)
+
+
+def _straight(query: tp.Query) -> bool:
+    """Whether functions are linear between edges: on cell edges that the server published."""
+    return query.broadcast.get(counting.KNOTS) is not None
+
+
+@releases.release(lambda query: {SUM: counting.number_field(epsilon_of(query))}, admits=_admits)
+def summed_influences(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
+    """Send the sum of the records' influences on the AUC.
+
+    The query publishes both classes' distribution functions at the inner edges of equal cells of
+    positions (``ScoreScale``), and the class sizes; also the cell edges of the scale, if the server
+    placed them. From these alone the client computes the influence of every record, a whole
+    multiple of ``1 / FIXED_POINT`` from ``-A1`` to ``1 - A1`` times at most 1, and the sensitivity
+    D of their sum: the largest size of an influence where a record is added or removed, their width
+    where it is replaced by any other. So a neighbour moves the exact sum by at most D. The client
+    rounds its sum once to units of ``D / R``, R whole, after which a neighbour moves it by at most
+    R units (``whole_units``). Discrete Laplace noise of scale ``R / epsilon_2``, epsilon_2 the
+    query's fraction of epsilon, costs that part (``tacit.protocol.releases``).
+
+    The server learns the noisy sum over all clients, and how many clients answered.
+
+    Raises
+    ------
+    DataError : for a score outside [0, 1] where scores are probabilities.
+    ValueError : for published functions or sizes that could not come from a first round.
+    """
+    units = counting.number_field(epsilon_of(query)).per_record
+    adjacency = tp.Adjacency(query.protocol.adjacency)
+    queries, chosen = by_knots(query)
+    if chosen.size:
+        totals = np.zeros((chosen.size, clients.count), dtype=np.int64)
+        for index, each in enumerate(queries):
+            rows = np.flatnonzero(chosen == index)
+            fields = {name: query.broadcast[name][rows] for name in influence.PUBLISHED}
+            influences = influence.influences_of(fields, linear=True)
+            totals[rows] = _in_units(influences, placed(clients, each), units, adjacency)
+        return {SUM: releases.by_view(query, totals)}
+    fields = {name: query.broadcast[name] for name in influence.PUBLISHED}
+    if np.ndim(fields[influence.SIZES]) == 1:
+        influences = influence.influences_of(fields, _straight(query))
+        totals = _in_units(influences, placed(clients, query), units, adjacency)
+        return {SUM: releases.by_view(query, totals)}
+    # replicates with the same functions have one sum
+    together = np.concatenate(list(fields.values()), axis=-1)
+    _, first, index = np.unique(together, axis=0, return_index=True, return_inverse=True)
+    distinct = influence.influences_of(
+        {name: each[first] for name, each in fields.items()}, _straight(query)
+    )
+    totals = _in_units(distinct, placed(clients, query), units, adjacency)
+    return {SUM: releases.by_view(query, totals[index.ravel()])}
+
+
+def _in_units(
+    influences: influence.Influences, clients: tp.Clients, units: int, adjacency: tp.Adjacency
+) -> Integers:
+    """Every client's sum of influences, rounded once to units, shape (..., K)."""
+    reach = influences.sensitivity(adjacency)[..., np.newaxis]
+    return influence.whole_units(influences.totals(clients), reach, units)
+
+
+def both_rounds(
+    fields: Mapping[str, Floats],
+    sums: Floats,
+    released: releases.Released,
+    adjacency: tp.Adjacency,
+    noises: float = 1.0,
+    linear: bool = False,
+) -> tuple[Floats, Floats]:
+    """The AUC by both rounds, and its variance by the second round's noise.
+
+    Parameters
+    ----------
+    fields : what was published.
+    sums : the noisy sums, in units.
+    released : what was declared of them.
+    adjacency : of the guarantee.
+    noises : the noise that arrived, as a multiple of what epsilon needs.
+    linear : as for ``influences_of``.
+    """
+    influences = influence.influences_of(fields, linear)
+    reach = influences.sensitivity(adjacency) / influence.FIXED_POINT
+    smaller = fields[influence.SIZES].min(axis=-1)
+    moved, variance = counting.on_scale(sums, released, reach / smaller, noises)
+    return influences.area + moved, variance

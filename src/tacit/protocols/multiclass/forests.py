@@ -47,8 +47,8 @@ from tacit.counts.reported_trees import CHOICE_UNITS
 from tacit.metrics.trees import TreeNoise, node_variances
 from tacit.privacy.mechanisms.response import Choices, UniformIntegers
 from tacit.protocol import releases
-from tacit.protocols.shared import tree_counts
-from tacit.protocols.shared.reports.packed import packed_counts, packed_reports, report_cost
+from tacit.protocols.shared import counting
+from tacit.protocols.shared.packed_reports import packed_counts, packed_reports, report_cost
 from tacit.results.estimate import Estimate
 
 
@@ -82,7 +82,7 @@ class Block:
 
     def fields(self, distance: int) -> dict[str, releases.Released]:
         """The counts of its levels, of which a neighbour changes so many votes' by 1."""
-        return tree_counts.level_fields(self.name, self.trees, self.votes * distance, self.levels)
+        return counting.level_fields(self.name, self.trees, self.votes * distance, self.levels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,8 +130,8 @@ def count_forest(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     votes = settings.votes(clients)
     for block in settings.blocks():
         size = block.trees << block.height
-        leaves = tree_counts.counts_at(votes[block.name], size, query, clients)
-        counts |= tree_counts.level_counts(block.name, leaves, block.height, block.levels, query)
+        leaves = counting.counts_at(votes[block.name], size, query, clients)
+        counts |= counting.level_counts(block.name, leaves, block.height, block.levels, query)
     return counts
 
 

@@ -55,9 +55,8 @@ from tacit.protocol.conversation import ONE_REPLICATE
 from tacit.protocol.declared import NO_REPORTS
 from tacit.protocol.scenario import planned_scale
 from tacit.protocols.multiclass import estimate, forests, second_round
-from tacit.protocols.shared import tree_counts
+from tacit.protocols.shared import counting
 from tacit.protocols.shared.declared import CountingProtocol, forest_model
-from tacit.protocols.shared.influence_sum import check_the_same_number
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.figure import MACRO_AUC
 
@@ -263,7 +262,7 @@ class MulticlassHistogram(CountingProtocol):
         sums = yield from tp.ask(forests.count_forest, self, clients)
         first = self.first_round(
             {
-                block.name: forests.Forest(*tree_counts.consistent_trees(sums, block.name))
+                block.name: forests.Forest(*counting.consistent_trees(sums, block.name))
                 for block in self.blocks()
             }
         )
@@ -271,7 +270,7 @@ class MulticlassHistogram(CountingProtocol):
             return self.conclusion(first)
         fields = second_round.published(first)
         second = yield from tp.ask(second_round.summed_class_influences, self, clients, fields)
-        check_the_same_number(sums.answered, second.answered)
+        counting.check_the_same_number(sums.answered, second.answered)
         noises = float(second.noises)
         return self.conclusion(
             second_round.refined(first, fields, second["sums"], self.number_cost, noises)
@@ -282,8 +281,7 @@ class MulticlassHistogram(CountingProtocol):
         fields = forests.forest_fields(tp.Query(forests.count_forest, self))
         noises = float(clients if isinstance(self.trust, tp.Each) else 1)
         return {
-            block.name: tree_counts.tree_noise(fields, noises, block.name)
-            for block in self.blocks()
+            block.name: counting.tree_noise(fields, noises, block.name) for block in self.blocks()
         }
 
     def exact_forests(self, clients: tp.Clients) -> forests.Forests:

@@ -31,7 +31,7 @@ from tacit.protocol import audits, releases
 from tacit.protocol.conversation import ONE_REPLICATE
 from tacit.protocols.histogram.protocol import ScoreHistogram, one_tree, reported_tree
 from tacit.protocols.histogram.steps import agreed_height, leaves_of, tree_fields
-from tacit.protocols.shared.tree_counts import LEVEL, summed_levels, tree_noise
+from tacit.protocols.shared import counting
 
 SPLIT, SAMPLE = "split", "sample"
 
@@ -86,7 +86,7 @@ def sampled_trees(
     for level in protocol.level_parts(height):
         drawn = leaves[chosen == level - FIRST_CELLS]
         nodes = drawn >> (height + 1 - level)
-        counts[f"{LEVEL}-{level}"] = np.bincount(nodes, minlength=1 << level)
+        counts[f"{counting.LEVEL}-{level}"] = np.bincount(nodes, minlength=1 << level)
     return releases.noisy_sums(_fields(query), counts, query, clients.count, noise)
 
 
@@ -94,11 +94,11 @@ def sampled_tree(
     protocol: ScoreHistogram, sums: tp.Sums, height: int
 ) -> tuple[Floats, trees.TreeNoise]:
     """The consistent leaves of a tree on whose levels records were dealt out, and their noise."""
-    variances = tree_noise(sums.fields, float(sums.noises)).variances.copy()
+    variances = counting.tree_noise(sums.fields, float(sums.noises)).variances.copy()
     factors = np.zeros(height + 2)
     factors[FIRST_CELLS:] = CHOICE_UNITS / np.array(protocol.level_units(height), dtype=np.float64)
     variances[FIRST_CELLS:] *= factors[FIRST_CELLS:] ** 2
-    counts = summed_levels(sums)
+    counts = counting.summed_levels(sums)
     scaled = {level: factors[level] * each[..., 0, :] for level, each in counts.items()}
     records = max(float(np.mean([counts.sum(axis=-1) for counts in scaled.values()])), 1.0)
     noise = reported_trees.sampled_noise(variances, factors, records, extra=0.0, centred=False)

@@ -15,19 +15,12 @@ from functools import partial
 from typing import ClassVar
 
 import tacit.protocol as tp
-from tacit.counts import rank_noise
+from tacit.counts import allocating, rank_noise
 from tacit.counts.rank_noise import RankNoise
 from tacit.privacy import doubles
 from tacit.privacy.exact import gaussian_delta
 from tacit.protocol import audits
 from tacit.protocols.fedauc import protocol
-from tacit.protocols.fedauc.allocation import (
-    FIRST_ROUND_FRACTIONS,
-    Allocation,
-    RankGeometry,
-    adaptive_allocation,
-    orthogonal_allocation,
-)
 from tacit.protocols.fedauc.protocol import (
     ADDITIVE_COPIES,
     FLIPPED_LABELS,
@@ -200,7 +193,9 @@ class PublishedFedAUC(protocol.RankSums):
         super().__post_init__()
         if isinstance(self.mechanism, Gaussian):
             gaussian_delta(
-                self.epsilon, self.mechanism.delta * FIRST_ROUND_FRACTIONS[1], rank_noise.PAIR
+                self.epsilon,
+                self.mechanism.delta * allocating.FIRST_ROUND_FRACTIONS[1],
+                rank_noise.PAIR,
             )
 
     @property
@@ -220,17 +215,19 @@ class PublishedFedAUC(protocol.RankSums):
         flips = isinstance(self.allocation, Influence)
         return super().replicate_size(clients) if flips else 8 * clients.count
 
-    def divided(self, geometry: RankGeometry) -> Allocation | None:
+    def divided(self, geometry: allocating.RankGeometry) -> allocating.Allocation | None:
         """As the setting says; None for ``Influence``."""
         chosen = self.allocation
         if isinstance(chosen, Fixed):
             is_global = chosen.sensitivity == "global"
             largest = 2 * (geometry.records - 1) if is_global else 0
-            return Allocation.alike(geometry, fraction=1.0 - chosen.alpha, sensitivity=largest)
+            return allocating.Allocation.alike(
+                geometry, fraction=1.0 - chosen.alpha, sensitivity=largest
+            )
         if isinstance(chosen, Orthogonal):
-            return orthogonal_allocation(geometry, chosen.beta)
+            return allocating.orthogonal_allocation(geometry, chosen.beta)
         if isinstance(chosen, Adaptive):
-            return adaptive_allocation(geometry, self.rank_noise)
+            return allocating.adaptive_allocation(geometry, self.rank_noise)
         return None
 
     @classmethod

@@ -26,6 +26,8 @@ SUM_TRUST = (
 )
 
 
+HISTOGRAM_PAGE = "threat-models/score-histogram.md"
+
 NOTHING_PUBLISHED: Mapping[tp.Trust, str] = {}
 
 

@@ -30,7 +30,7 @@ from tacit.protocols.histogram.local_rounds import (
     report_positions,
 )
 from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.protocols.shared.cells import KNOTS
+from tacit.protocols.shared.counting import KNOTS
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import exact_auc
 from tacit.running.simulation import simulate

@@ -9,7 +9,7 @@ from tacit.arrays import Integers
 from tacit.counts.reported_trees import FIRST_CELLS
 from tacit.protocol.devices import Payloads
 from tacit.protocols.histogram.local_devices import unary_counts_of
-from tacit.protocols.histogram.steps import report_bytes
+from tacit.protocols.histogram.local_rounds import report_bytes
 
 
 def drawn(reports: int, height: int, seed: int) -> Payloads:

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
-from tacit.counts import cell_levels
+from tacit.counts import cell_areas, confusion_areas
 from tacit.data.engines.stored import batch_of
 from tacit.data.ragged import client_order
 from tacit.metrics import curves
@@ -36,10 +36,9 @@ from tacit.protocol import audits
 from tacit.protocol.conversation import OneCount
 from tacit.protocol.scenario import planned_scale
 from tacit.protocols.dpauc import protocol as dpauc
-from tacit.protocols.published.dpauc.estimate import CountNoise, result_from_confusion
-from tacit.protocols.shared.cells import cell_counts
+from tacit.protocols.shared import counting
 from tacit.protocols.shared.declared import first_reply
-from tacit.protocols.shared.reports.flipped_labels import (
+from tacit.protocols.shared.flipped_labels import (
     Flipped,
     every_client,
     flipped_in_order,
@@ -140,7 +139,7 @@ def noisy_confusion_counts(
     """
     settings: PublishedDPAUC = query.protocol
     placed = settings.on_scale(clients)
-    positives, records = cell_counts(placed, settings.edges)
+    positives, records = counting.cell_counts(placed, settings.edges)
     reached = curves.counts_from_thresholds(
         np.stack([positives, records - positives]).swapaxes(1, 2)
     )
@@ -167,14 +166,16 @@ def flipped_histograms(
     settings: PublishedDPAUC = query.protocol
     asked = (clients, settings.epsilon, noise, state, every_client(clients))
     if clients.ranking is None:
-        counts = cell_counts(settings.on_scale(clients), settings.edges, flipped_labels(*asked))
+        counts = counting.cell_counts(
+            settings.on_scale(clients), settings.edges, flipped_labels(*asked)
+        )
         return {"positives": counts[0], "records": counts[1]}
     settings.check_range(clients)
     positives, records = np.zeros((), dtype=np.int64), np.zeros((), dtype=np.int64)
     for listed, flipped in flipped_in_order(clients.ranking, *asked):
         batch = batch_of(listed.scores, listed.labels, listed.whose, clients.count)
         by_client = flipped[..., client_order(listed.whose, clients.count)]
-        more = cell_counts(settings.on_scale(batch), settings.edges, by_client)
+        more = counting.cell_counts(settings.on_scale(batch), settings.edges, by_client)
         positives, records = positives + more[0], records + more[1]
     return {"positives": positives, "records": records}
 
@@ -334,13 +335,15 @@ class PublishedDPAUC(tp.ScaledScores, tp.Protocol):
             )
             flip = flip_probability(self.epsilon)
             positives = (flipped - flip * records) / (1 - 2 * flip)
-            noise = cell_levels.CellNoise(response_variance(self.epsilon) * records)
+            noise = cell_areas.CellNoise(response_variance(self.epsilon) * records)
             return dpauc.result_of(self, (positives, records - positives), noise)
         reply = yield tp.Query(noisy_confusion_counts, self)
         counts = np.asarray(reply["counts"])
-        on_sums = CountNoise(counts.shape[-1], self.count_noise)
+        on_sums = confusion_areas.CountNoise(counts.shape[-1], self.count_noise)
         clamps = self.on_counts.points == "clamped"
-        return result_from_confusion(self.edge_scores, counts.sum(axis=-1), on_sums, clamps)
+        return confusion_areas.result_from_confusion(
+            self.edge_scores, counts.sum(axis=-1), on_sums, clamps
+        )
 
     def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """The counts of clients with one record."""
@@ -433,7 +436,7 @@ def published_dpauc_forecast(
     if not protocol.responds:
         raise ValueError(f"plans are for {RandomisedResponse.word}, got {protocol.mechanism}")
     cells = scenario.counts(shape, protocol.edges.size, planned_scale(protocol.scale))
-    noise = cell_levels.CellNoise(response_variance(protocol.epsilon) * (cells[0] + cells[1]))
+    noise = cell_areas.CellNoise(response_variance(protocol.epsilon) * (cells[0] + cells[1]))
     return dpauc.cells_forecast(cells, noise, protocol.adjacency, scenario, shape)
 
 

@@ -1,1 +1,0 @@
-"""Reports of single records: symbols, turns, flipped labels."""
