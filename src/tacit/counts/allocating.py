@@ -207,10 +207,7 @@ def influence_allocation(
 
 
 def predicted_variance(
-    geometry: RankGeometry,
-    noise: RankNoise,
-    allocation: Allocation,
-    centre: Floats | float,
+    geometry: RankGeometry, noise: RankNoise, allocation: Allocation, centre: Floats | float
 ) -> tuple[Floats, Floats, Floats]:
     """Each client's variances of the weighted numerator, of the count, and their covariance.
 
@@ -232,11 +229,7 @@ def predicted_variance(
 
 
 def numerator_law(
-    geometry: RankGeometry,
-    noise: RankNoise,
-    allocation: Allocation,
-    centre: Floats,
-    pairs: Floats,
+    geometry: RankGeometry, noise: RankNoise, allocation: Allocation, centre: Floats, pairs: Floats
 ) -> errors.ErrorLaw | None:
     """The law of the numerators' summed noise over ``P N``; None unless all of it is staircases.
 

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-import tacit.protocol as tp
 from tacit.arrays import Floats
 from tacit.counts import cell_areas
 from tacit.metrics import curves
 from tacit.metrics.ranking import plug_in_variance
 from tacit.privacy.mechanisms.gaussian import Gaussian
 from tacit.privacy.mechanisms.laplace import Laplace
+from tacit.results.curves.curve import Curve
+from tacit.results.server_result import ServerResult
 
 BIAS_CAUSES = ("clamping and ordering of noisy counts", "linear interpolation between thresholds")
 
@@ -183,7 +184,7 @@ def _shrunk_correction(cells: Floats, noise: CountNoise) -> tuple[Floats, Floats
 
 def result_from_confusion(
     edges: Floats, counts: Floats, noise: CountNoise, clamp: bool
-) -> tp.ServerResult:
+) -> ServerResult:
     """The trapezoid area of noisy confusion counts, summed over clients, shape (..., 4, T).
 
     With ``clamp`` as in the paper (Sun et al. 2022b): counts below 0 become 0, each threshold is
@@ -213,7 +214,7 @@ def result_from_confusion(
         warnings += _bias_warnings((bias, -correction), float(value), float(error))
     sizes = (np.maximum(total, 1.0) for total in classes)
     hidden = np.sqrt(placement + correction_variance)
-    return tp.ServerResult(
+    return ServerResult(
         value=value,
         privacy_error=error,
         sampling_error=np.sqrt(plug_in_variance(value, *sizes)),
@@ -227,7 +228,7 @@ def result_from_confusion(
     )
 
 
-def _curve_of_points(edges: Floats, counts: Floats, noise: CountNoise) -> tp.Curve:
+def _curve_of_points(edges: Floats, counts: Floats, noise: CountNoise) -> Curve:
     """Unclamped rates at their own thresholds, over pooled totals, made monotone.
 
     A count's noise has its own variance, and the pooled total's ``2 / T`` of it.
@@ -236,7 +237,7 @@ def _curve_of_points(edges: Floats, counts: Floats, noise: CountNoise) -> tp.Cur
     for rate, total in zip(pooled_points(counts), reversed(class_totals(counts)), strict=True):
         variance = noise.variance * (1 + 2 * rate**2 / edges.size)
         rates.append((cell_areas.falling(rate), np.sqrt(variance) / max(float(total), 1.0)))
-    return tp.Curve(edges, rates[0][0], rates[1][0], rates[0][1], rates[1][1])
+    return Curve(edges, rates[0][0], rates[1][0], rates[0][1], rates[1][1])
 
 
 def _bias_warnings(biases: tuple[Floats, Floats], value: float, error: float) -> tuple[str, ...]:

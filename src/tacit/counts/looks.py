@@ -36,10 +36,7 @@ enter the AUC as products only, those of the class sizes with all others."""
 def look_levels(protocol: Any, height: int, epsilon: float) -> dict[int, float]:
     """The levels that a look of this epsilon counts, and what each costs."""
     if height <= MAX_FLAT_HEIGHT:
-        return {
-            CLASSES: epsilon * CLASS_FRACTION,
-            height + 1: epsilon * (1 - CLASS_FRACTION),
-        }
+        return {CLASSES: epsilon * CLASS_FRACTION, height + 1: epsilon * (1 - CLASS_FRACTION)}
     divided = epsilon_by_level(height, epsilon, protocol.distance, protocol.served)
     return {level: part for level, part in enumerate(divided) if part > 0}
 

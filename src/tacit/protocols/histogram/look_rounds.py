@@ -61,10 +61,7 @@ def looked(protocol: Any, clients: int) -> Conversation:
 
 
 def expected_looks(
-    protocol: Any,
-    clients: int,
-    counts: Floats,
-    source: np.random.Generator | None = None,
+    protocol: Any, clients: int, counts: Floats, source: np.random.Generator | None = None
 ) -> tuple[pooling.Seen, ServerResult]:
     """What the looks of a run see and conclude where the counts are these.
 

@@ -332,11 +332,7 @@ def _admits(query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState) -> No
     fields = query.broadcast
     deepest = min(look_height(query), looks.MAX_FLAT_HEIGHT)
     inner = (influence.inner_edges(fields[influence.POSITIVES], deepest),)
-    shapes = {
-        influence.POSITIVES: inner,
-        influence.NEGATIVES: inner,
-        influence.SIZES: (2,),
-    }
+    shapes = {influence.POSITIVES: inner, influence.NEGATIVES: inner, influence.SIZES: (2,)}
     influence.check_published(
         fields, {name: noise.full_shape(shape) for name, shape in shapes.items()}
     )

@@ -27,14 +27,10 @@ Let r of M records report in a slot of a block with V votes a record. The debias
 bits are the votes that were drawn, of M V votes: times ``f = M V / r`` they estimate all. With v
 the variance of unary bits, noise adds ``f^2 r v = M V f v`` to every node's count, and the draws
 ``f (1 + 1) c - c`` for a node of c votes, where the second 1 is the own bit's.
-
-The module also makes the AUCs of pairs of noisy trees, whose two classes may carry noise of
-different scales.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -42,14 +38,12 @@ import numpy as np
 
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
-from tacit.counts import noisy_areas, reported_trees, tree_budget
+from tacit.counts import class_forests, reported_trees, tree_budget
 from tacit.counts.reported_trees import CHOICE_UNITS
-from tacit.metrics.trees import TreeNoise, node_variances
 from tacit.privacy.mechanisms.response import Choices, UniformIntegers
 from tacit.protocol import releases
 from tacit.protocols.shared import counting
 from tacit.protocols.shared.packed_reports import packed_counts, packed_reports, report_cost
-from tacit.results.estimate import Estimate
 
 
 @dataclass(frozen=True)
@@ -85,29 +79,6 @@ class Block:
         return counting.level_fields(self.name, self.trees, self.votes * distance, self.levels)
 
 
-@dataclass(frozen=True, eq=False)
-class Forest:
-    """A block's consistent trees, with the errors of their counts.
-
-    Parameters
-    ----------
-    leaves : the cells' counts, shape (..., trees, 2**height).
-    noise : the errors of one tree; all trees have the same, and independent noise.
-    """
-
-    leaves: Floats
-    noise: TreeNoise
-
-    def totals(self) -> tuple[Floats, Floats]:
-        """The records of every tree and the variance of that number, shape (..., trees) each."""
-        ones = np.ones_like(self.leaves)
-        return self.leaves.sum(axis=-1), self.noise.variance_of(ones, self.leaves)
-
-
-Forests = Mapping[str, Forest]
-"""The forests of all blocks, by name."""
-
-
 def forest_fields(query: tp.Query) -> dict[str, releases.Released]:
     """The counts of all blocks' levels."""
     settings = query.protocol
@@ -139,80 +110,6 @@ def exact_leaves(block: Block, votes: Integers) -> Floats:
     """The exact counts of a block's cells, shape (trees, 2**height)."""
     counts = np.bincount(votes.ravel(), minlength=block.trees << block.height)
     return counts.reshape(block.trees, -1).astype(np.float64)
-
-
-def both_classes(positives: Forest, negatives: Forest) -> Floats:
-    """The cells of pairs of trees, shape (..., T, 2, B)."""
-    return np.stack([positives.leaves, negatives.leaves], axis=-2)
-
-
-def variances_of(positives: Forest, negatives: Forest) -> noisy_areas.NodeVariances:
-    """The variances of a node's count in a tree of either class."""
-    return (node_variances(positives.noise.weighting), node_variances(negatives.noise.weighting))
-
-
-def forest_areas(positives: Forest, negatives: Forest, even: bool) -> noisy_areas.Areas:
-    """The AUC of every pair of trees of one height, shape (..., T) (``areas``)."""
-    return noisy_areas.areas(
-        both_classes(positives, negatives), variances_of(positives, negatives), even
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class ClassForests:
-    """The trees of all classes, and the AUCs that follow from them or from both rounds.
-
-    Parameters
-    ----------
-    positives, negatives : the trees of every class's records (block ``own``), and of all others'
-        (block ``other``).
-    hits : wrong and right top-1 predictions by class, two trees of one cell each.
-    even : whether scores are their own positions.
-    areas : the AUCs, shape (..., C).
-    """
-
-    positives: Forest
-    negatives: Forest
-    hits: Forest
-    even: bool
-    areas: noisy_areas.Areas
-
-    def sizes(self) -> tuple[Floats, Floats]:
-        """The records of every class and of all others, and the variances, shape (..., C, 2) each.
-
-        A class is counted twice, in its own tree and among the hits: the mean by inverse variances.
-        The others are the sum of the other classes.
-        """
-        first, first_variance = self.positives.totals()
-        second, variance = self.hits.totals()
-        second = second.reshape(*second.shape[:-1], -1, 2).sum(axis=-1)
-        second_variance = variance.reshape(*variance.shape[:-1], -1, 2).sum(axis=-1)
-        weight = second_variance / np.maximum(first_variance + second_variance, math.ulp(1.0))
-        size = weight * first + (1 - weight) * second
-        error = first_variance * weight
-        return tuple(
-            np.stack([each, each.sum(axis=-1, keepdims=True) - each], axis=-1)
-            for each in (size, error)
-        )
-
-
-def area_variance(made: noisy_areas.Areas, positives: Forest, negatives: Forest) -> Floats:
-    """The variance of every area by privacy noise, shape (..., T)."""
-    first = positives.noise.variance_of(made.weights[..., 0, :], positives.leaves)
-    second = negatives.noise.variance_of(made.weights[..., 1, :], negatives.leaves)
-    return first + second + made.other_variance
-
-
-def area_estimates(made: noisy_areas.Areas, positives: Forest, negatives: Forest) -> list[Estimate]:
-    """The AUC of every pair of trees of a single run, with its errors."""
-    variance = area_variance(made, positives, negatives)
-    draws = np.broadcast_to(made.one_draw, made.value.shape)
-    by_error = [variance, made.sampling_variance, made.cell_variance, draws]
-    errors = np.sqrt(np.stack(by_error, axis=-1)).tolist()
-    return [
-        Estimate(value, privacy, sampling, cells, laplace_error=draw).within((0.0, 1.0))
-        for value, (privacy, sampling, cells, draw) in zip(made.value.tolist(), errors, strict=True)
-    ]
 
 
 SLOTS, BITS = "slots", "bits"
@@ -280,7 +177,7 @@ def _drawn_nodes(
 
 def forests_from_reports(
     blocks: tuple[Block, ...], epsilon: float, reply: tp.Reply
-) -> dict[str, Forest]:
+) -> dict[str, class_forests.Forest]:
     """The consistent trees of every block, about all records.
 
     A level on which no record reported is taken as even, and as uncertain as one report about all.
@@ -301,13 +198,9 @@ def forests_from_reports(
         counted[block.name][level] = packed_counts(slots, reply[BITS], sizes, number)
     records = sum(reports for levels in counted.values() for _, reports in levels.values())
     return {
-        block.name: Forest(
+        block.name: class_forests.Forest(
             *reported_trees.trees_of_reports(
-                counted[block.name],
-                records * block.votes,
-                epsilon,
-                block.trees,
-                total_known=False,
+                counted[block.name], records * block.votes, epsilon, block.trees, total_known=False
             )
         )
         for block in blocks

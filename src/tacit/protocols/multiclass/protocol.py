@@ -44,7 +44,7 @@ import numpy as np
 
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
-from tacit.counts import class_scores, tree_budget
+from tacit.counts import class_forests, class_scores, tree_budget
 from tacit.data.categories import check_names
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.metrics.ranking import auc
@@ -54,7 +54,7 @@ from tacit.protocol import audits, releases
 from tacit.protocol.conversation import ONE_REPLICATE
 from tacit.protocol.declared import NO_REPORTS
 from tacit.protocol.scenario import planned_scale
-from tacit.protocols.multiclass import estimate, forests, second_round
+from tacit.protocols.multiclass import forests, second_round
 from tacit.protocols.shared import counting
 from tacit.protocols.shared.declared import CountingProtocol, forest_model
 from tacit.results.curves.score_axis import ScoreAxis
@@ -262,7 +262,7 @@ class MulticlassHistogram(CountingProtocol):
         sums = yield from tp.ask(forests.count_forest, self, clients)
         first = self.first_round(
             {
-                block.name: forests.Forest(*counting.consistent_trees(sums, block.name))
+                block.name: class_forests.Forest(*counting.consistent_trees(sums, block.name))
                 for block in self.blocks()
             }
         )
@@ -284,29 +284,29 @@ class MulticlassHistogram(CountingProtocol):
             block.name: counting.tree_noise(fields, noises, block.name) for block in self.blocks()
         }
 
-    def exact_forests(self, clients: tp.Clients) -> forests.Forests:
+    def exact_forests(self, clients: tp.Clients) -> class_forests.Forests:
         """The forest of exact counts, with the noise that a run would have."""
         votes, noise = self.votes(clients), self.expected_noise(clients.count)
         return {
-            block.name: forests.Forest(
+            block.name: class_forests.Forest(
                 forests.exact_leaves(block, votes[block.name]), noise[block.name]
             )
             for block in self.blocks()
         }
 
-    def first_round(self, counted: forests.Forests) -> forests.ClassForests:
+    def first_round(self, counted: class_forests.Forests) -> class_forests.ClassForests:
         """The forests with the AUCs of the first round."""
         own, other = counted[OWN], counted[OTHER]
-        areas = forests.forest_areas(own, other, self.is_even)
-        return forests.ClassForests(own, other, counted[HITS], self.is_even, areas)
+        areas = class_forests.forest_areas(own, other, self.is_even)
+        return class_forests.ClassForests(own, other, counted[HITS], self.is_even, areas)
 
-    def conclusion(self, made: forests.ClassForests) -> tp.ServerResult:
+    def conclusion(self, made: class_forests.ClassForests) -> tp.ServerResult:
         """The macro AUC, and all figures by class."""
-        return estimate.result_from_forests(
+        return class_forests.result_from_forests(
             self.classes, made, ScoreAxis(self.score_scale, self.unit)
         )
 
-    def expected_result(self, first: forests.ClassForests) -> tp.ServerResult:
+    def expected_result(self, first: class_forests.ClassForests) -> tp.ServerResult:
         """What is concluded of expected counts, where the second round's noise is 0."""
         if not self.number_part:
             return self.conclusion(first)
@@ -442,7 +442,7 @@ def classes_forecast(
 
 def expected_forests(
     protocol: MulticlassHistogram, scenario: tp.Scenario, shape: tp.Shape
-) -> forests.Forests:
+) -> class_forests.Forests:
     """The expected counts of every block, with the noise of a run.
 
     How many of a class have their largest score at it changes no AUC: half of them are taken.
@@ -452,7 +452,7 @@ def expected_forests(
     halves = np.full((2 * classes, 1), scenario.positives / 2)
     counts = {OWN: np.tile(own, (classes, 1)), OTHER: np.tile(other, (classes, 1)), HITS: halves}
     noise = protocol.expected_noise(scenario.clients)
-    return {name: forests.Forest(each, noise[name]) for name, each in counts.items()}
+    return {name: class_forests.Forest(each, noise[name]) for name, each in counts.items()}
 
 
 def classes_families(scenario: tp.Scenario) -> list[tp.Family]:

@@ -40,12 +40,11 @@ import numpy as np
 
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
-from tacit.counts import class_scores, influence, noisy_areas
+from tacit.counts import class_forests, class_scores, influence, noisy_areas
 from tacit.metrics import curves, trees
 from tacit.metrics.cells.score_distribution import rising_fractions
 from tacit.privacy.distributions import discrete_laplace_variance
 from tacit.protocol import releases
-from tacit.protocols.multiclass.forests import ClassForests, Forest, both_classes, variances_of
 
 FIELDS = OWN_BELOW, OTHER_BELOW, SIZES = ("own_below", "other_below", "class_sizes")
 """Fields of the query: the part of each class's own records, and of all others, below every inner
@@ -60,14 +59,14 @@ LINE_BIAS = (8.0, 4)
 second, in units of the scores' spread. The depth is chosen with it; no error is stated by it."""
 
 
-def published(first: ClassForests) -> dict[str, Floats]:
+def published(first: class_forests.ClassForests) -> dict[str, Floats]:
     """What the server publishes of the first round; a class that came out empty gets the size 1."""
     positives, negatives = first.positives, first.negatives
-    cells = both_classes(positives, negatives)
-    products = noisy_areas.noise_products(*variances_of(positives, negatives))
+    cells = class_forests.both_classes(positives, negatives)
+    products = noisy_areas.noise_products(*class_forests.variances_of(positives, negatives))
     depth = max(noisy_areas.area_depth(cells, products, first.even, LINE_BIAS), 1)
 
-    def functions(forest: Forest) -> Floats:
+    def functions(forest: class_forests.Forest) -> Floats:
         return rising_fractions(noisy_areas.at_depth(forest.leaves, depth))[..., 1:-1]
 
     return {
@@ -258,12 +257,12 @@ same."""
 
 
 def refined(
-    first: ClassForests,
+    first: class_forests.ClassForests,
     fields: Mapping[str, Floats],
     sums: Floats,
     cost: tp.Cost,
     noises: float,
-) -> ClassForests:
+) -> class_forests.ClassForests:
     """The AUCs of all classes by both rounds, with errors of which none is linear in the counts.
 
     Parameters
@@ -275,10 +274,7 @@ def refined(
     noises : the noise that arrived, as a multiple of what its epsilon needs.
     """
     influences, classes = ClassInfluences.of(fields), sums.shape[-1]
-    smaller, units = (
-        fields[SIZES].min(axis=-1),
-        number_units(cost.epsilon, classes),
-    )
+    smaller, units = (fields[SIZES].min(axis=-1), number_units(cost.epsilon, classes))
     reach = (
         influences.sensitivity(tp.Adjacency(cost.adjacency))[..., np.newaxis]
         / influence.FIXED_POINT
@@ -298,7 +294,9 @@ def refined(
     return replace(first, areas=areas)
 
 
-def remaining_errors(fields: Mapping[str, Floats], first: ClassForests) -> tuple[Floats, Floats]:
+def remaining_errors(
+    fields: Mapping[str, Floats], first: class_forests.ClassForests
+) -> tuple[Floats, Floats]:
     """The mean and the mean square of what products of two errors leave, shape (..., C) each.
 
     Functions that rise and stay within [0, 1] are off to one side on average, and so do their
@@ -360,7 +358,7 @@ def _line_area(positives: Floats, negatives: Floats) -> Floats:
     return np.asarray(np.sum(np.diff(positives, axis=-1) * middles, axis=-1))
 
 
-def _hidden_variance(fields: Mapping[str, Floats], first: ClassForests) -> Floats:
+def _hidden_variance(fields: Mapping[str, Floats], first: class_forests.ClassForests) -> Floats:
     """What linear pieces inside cells hide from an AUC, as a variance, shape (..., C).
 
     Of a pair of records in one cell at the parts u and v, both rounds state ``u - v + 1/2`` for

@@ -167,10 +167,7 @@ class PublishedHistogram(ScoreHistogram):
     def level_parts(self, height: int) -> dict[int, float]:
         """The levels that are asked for, with what counting there costs a record."""
         if self.is_sampled:
-            return dict.fromkeys(
-                range(FIRST_CELLS, height + FIRST_CELLS),
-                self.known_epsilon,
-            )
+            return dict.fromkeys(range(FIRST_CELLS, height + FIRST_CELLS), self.known_epsilon)
         return super().level_parts(height)
 
     def replicate_size(self, clients: tp.Clients) -> int:

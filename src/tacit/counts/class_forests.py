@@ -1,21 +1,122 @@
-"""The server's result about several classes, from their forests."""
+"""Several classes: the trees of every class against the rest, their AUCs, and the result."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
-import tacit.protocol as tp
 from tacit.arrays import Floats
+from tacit.counts import noisy_areas
 from tacit.data import units
 from tacit.metrics import calibration
 from tacit.metrics.cells.binning import Buckets, bucket_means
-from tacit.protocols.multiclass.forests import ClassForests, area_estimates, area_variance
+from tacit.metrics.trees import TreeNoise, node_variances
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.estimate import Estimate
 from tacit.results.figure import class_too_small, is_class_too_small
 from tacit.results.parts import Breakdown, Part
+from tacit.results.server_result import ServerResult
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """A block's consistent trees, with the errors of their counts.
+
+    Parameters
+    ----------
+    leaves : the cells' counts, shape (..., trees, 2**height).
+    noise : the errors of one tree; all trees have the same, and independent noise.
+    """
+
+    leaves: Floats
+    noise: TreeNoise
+
+    def totals(self) -> tuple[Floats, Floats]:
+        """The records of every tree and the variance of that number, shape (..., trees) each."""
+        ones = np.ones_like(self.leaves)
+        return self.leaves.sum(axis=-1), self.noise.variance_of(ones, self.leaves)
+
+
+Forests = Mapping[str, Forest]
+"""The forests of all blocks, by name."""
+
+
+def both_classes(positives: Forest, negatives: Forest) -> Floats:
+    """The cells of pairs of trees, shape (..., T, 2, B)."""
+    return np.stack([positives.leaves, negatives.leaves], axis=-2)
+
+
+def variances_of(positives: Forest, negatives: Forest) -> noisy_areas.NodeVariances:
+    """The variances of a node's count in a tree of either class."""
+    return (node_variances(positives.noise.weighting), node_variances(negatives.noise.weighting))
+
+
+def forest_areas(positives: Forest, negatives: Forest, even: bool) -> noisy_areas.Areas:
+    """The AUC of every pair of trees of one height, shape (..., T) (``areas``)."""
+    return noisy_areas.areas(
+        both_classes(positives, negatives), variances_of(positives, negatives), even
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ClassForests:
+    """The trees of all classes, and the AUCs that follow from them or from both rounds.
+
+    Parameters
+    ----------
+    positives, negatives : the trees of every class's records (block ``own``), and of all others'
+        (block ``other``).
+    hits : wrong and right top-1 predictions by class, two trees of one cell each.
+    even : whether scores are their own positions.
+    areas : the AUCs, shape (..., C).
+    """
+
+    positives: Forest
+    negatives: Forest
+    hits: Forest
+    even: bool
+    areas: noisy_areas.Areas
+
+    def sizes(self) -> tuple[Floats, Floats]:
+        """The records of every class and of all others, and the variances, shape (..., C, 2) each.
+
+        A class is counted twice, in its own tree and among the hits: the mean by inverse variances.
+        The others are the sum of the other classes.
+        """
+        first, first_variance = self.positives.totals()
+        second, variance = self.hits.totals()
+        second = second.reshape(*second.shape[:-1], -1, 2).sum(axis=-1)
+        second_variance = variance.reshape(*variance.shape[:-1], -1, 2).sum(axis=-1)
+        weight = second_variance / np.maximum(first_variance + second_variance, math.ulp(1.0))
+        size = weight * first + (1 - weight) * second
+        error = first_variance * weight
+        return tuple(
+            np.stack([each, each.sum(axis=-1, keepdims=True) - each], axis=-1)
+            for each in (size, error)
+        )
+
+
+def area_variance(made: noisy_areas.Areas, positives: Forest, negatives: Forest) -> Floats:
+    """The variance of every area by privacy noise, shape (..., T)."""
+    first = positives.noise.variance_of(made.weights[..., 0, :], positives.leaves)
+    second = negatives.noise.variance_of(made.weights[..., 1, :], negatives.leaves)
+    return first + second + made.other_variance
+
+
+def area_estimates(made: noisy_areas.Areas, positives: Forest, negatives: Forest) -> list[Estimate]:
+    """The AUC of every pair of trees of a single run, with its errors."""
+    variance = area_variance(made, positives, negatives)
+    draws = np.broadcast_to(made.one_draw, made.value.shape)
+    by_error = [variance, made.sampling_variance, made.cell_variance, draws]
+    errors = np.sqrt(np.stack(by_error, axis=-1)).tolist()
+    return [
+        Estimate(value, privacy, sampling, cells, laplace_error=draw).within((0.0, 1.0))
+        for value, (privacy, sampling, cells, draw) in zip(made.value.tolist(), errors, strict=True)
+    ]
+
 
 CALIBRATION_DEPTH = 4
 """Depth of the cells in which calibration is measured."""
@@ -30,7 +131,7 @@ SAMPLING_NOTE = (
 
 def result_from_forests(
     classes: tuple[str, ...], made: ClassForests, axis: ScoreAxis
-) -> tp.ServerResult:
+) -> ServerResult:
     """The macro AUC with its errors, and, of a single run, all figures by class.
 
     The classes' noises are independent, so the variance of their mean is the mean of their
@@ -57,7 +158,7 @@ def result_from_forests(
         silence = _silence(parts)
         overall = {} if silence else _overall(made)
         breakdown = Breakdown("class", parts, overall)
-    return tp.ServerResult(
+    return ServerResult(
         value=made.areas.value.mean(axis=-1),
         privacy_error=np.sqrt(variance.sum(axis=-1)) / count,
         sampling_error=np.sqrt(made.areas.sampling_variance).mean(axis=-1),
