@@ -70,9 +70,11 @@ def test_the_law_of_cells_has_the_variance_of_their_weighted_sum(levels: Levels)
     np.testing.assert_allclose(law.variance, sum(noise.variance_of(each) for each in weights))
 
 
-def test_many_small_draws_are_normal() -> None:
-    weights = RNG.normal(size=64), RNG.normal(size=64)
-    assert Levels(64, 0, 0.5, 0.0).law(weights, 10, 1.0, np.zeros(())) is None
+@pytest.mark.parametrize(("cells", "epsilon", "clients"), [(64, 0.5, 10), (600, 9.0, 1)])
+def test_many_draws_have_no_law(cells: int, epsilon: float, clients: int) -> None:
+    """Many small ones are normal, and the law of many cells is not computed."""
+    weights = RNG.normal(size=cells), RNG.normal(size=cells)
+    assert Levels(cells, 0, epsilon, 0.0).law(weights, clients, 1.0, np.zeros(())) is None
 
 
 def test_few_clients_have_a_law_and_many_none() -> None:
@@ -102,11 +104,6 @@ def test_a_file_holds_the_draws_and_gives_the_same_intervals(protocol: tacit.Pro
     assert read.to_dict()["auc"] == result.to_dict()["auc"]
     for level in (0.5, 0.99):
         assert read.auc.interval(level) == result.auc.interval(level)
-
-
-def test_a_law_of_many_cells_is_not_computed() -> None:
-    weights = np.ones(600), np.ones(600)
-    assert Levels(600, 0, 9.0, 0.0).law(weights, 1, 1.0, np.zeros(())) is None
 
 
 RARE: dict[str, Protocol] = {
@@ -141,6 +138,8 @@ def test_a_class_that_is_lost_in_the_noise_gives_no_figure(name: str) -> None:
     for seed in range(10):
         result = evaluate(clients, RARE[name], seed=seed)
         assert not result.has_signal
+        assert result.to_dict()["auc"]["value"] is None
+        assert result.to_dict()["auc"]["interval"] == [None, None]
         assert any("not enough signal at this epsilon" in warning for warning in result.warnings)
 
 

@@ -97,6 +97,36 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"epsilon": None}, "secure-sum needs an epsilon"),
         ({"epsilon": 0.001, "classes": MANY}, "shared noise has a scale of at most"),
     ],
+    "score-histogram": [
+        ({"trust": "nobody"}, "secure-sum, each, exact-sum, local, got 'nobody'"),
+        ({"trust": "local(dropouts=0.2)"}, "local has no parameter 'dropouts'"),
+        ({"trust": "secure-sum(dropouts=0.1)"}, "secure-sum(dropouts=0.1) needs an epsilon"),
+        ({"trust": "local"}, "local needs an epsilon"),
+        ({"epsilon": 1.0, "height": 0}, "height must be from 1 to 24, got 0"),
+        ({"epsilon": 1.0, "height": 25}, "height must be from 1 to 24, got 25"),
+        ({"epsilon": 1.0, "aim": "ece"}, "aim must be one of ('report', 'auc'), got 'ece'"),
+        ({"epsilon": -1.0}, "epsilon must be positive and finite, got -1.0"),
+        (
+            {"trust": "local", "epsilon": 1.0, "adjacency": "record"},
+            "('replace',) for local",
+        ),
+        (
+            {"epsilon": 1.0, "adjacency": "label"},
+            "one of ('record', 'replace'), got 'label'",
+        ),
+        ({"epsilon": 1.0, "thresholds": (0.0,)}, "between 0 and 1, got 0"),
+        ({"epsilon": 1.0, "thresholds": ()}, "thresholds must be 1 to 50, got 0"),
+        ({"epsilon": 1.0, "thresholds": (0.5,) * 51}, "1 to 50, got 51"),
+    ],
+    "grouped-histogram": [
+        ({"trust": "local"}, "trust must be one of secure-sum, each, exact-sum"),
+        ({"group_names": ()}, "group_names must be 1 to 200 names that differ, got 0"),
+        ({"group_names": ("a", "a")}, "names that differ, got 2: a, a"),
+        ({"thresholds": (1.5,)}, "thresholds must be between 0 and 1, got 1.5"),
+    ],
+    "missing-records": [
+        ({"trust": "local"}, "trust must be one of secure-sum, each"),
+    ],
     "encrypted-auc": [
         ({"adversary": "rude"}, "adversary must be one of semi-honest, malicious, got 'rude'"),
         ({"thresholds": 4}, "thresholds must be at least 5, got 4"),
@@ -119,7 +149,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
 }
 """Settings by protocol, with epsilon 1 where there is one, and what is said of them."""
 
-WITHOUT_EPSILON = ("encrypted-auc", "published-fhe")
+WITHOUT_EPSILON = ("encrypted-auc", "published-fhe", "score-histogram")
 
 
 @pytest.mark.parametrize(
@@ -143,6 +173,10 @@ def test_settings_outside_their_range_are_refused(
         ("fedauc", {"trust": "mpc"}),
         ("published-dpauc", {}),
         ("published-noisy-scores", {}),
+        ("score-histogram", {"trust": "secure-sum", "epsilon": 1.0, "height": 10}),
+        ("score-histogram", {"trust": "secure-sum", "epsilon": 1.0, "height": 3, "aim": "auc"}),
+        ("score-histogram", {"trust": "exact-sum"}),
+        ("score-histogram", {"trust": "local", "epsilon": 1.0}),
     ],
 )
 def test_scores_outside_the_unit_interval_are_refused(

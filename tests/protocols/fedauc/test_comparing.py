@@ -20,12 +20,10 @@ from tacit.privacy.cost import NOTHING
 from tacit.privacy.mechanisms.response import response_variance
 from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import Query
-from tacit.protocol.values import decode_query, encode_query
 from tacit.protocols.fedauc.comparing.protocol import (
     PLAUSIBLE_DIFFERENCE,
     PLAUSIBLE_RATE,
     PartNoise,
-    RankPairs,
     pair_order,
     records_that_respond,
 )
@@ -316,19 +314,6 @@ def test_hopeless_noise_says_so() -> None:
     assert all(computed.warnings for computed in values)
 
 
-def test_asks_travel_and_are_answered_alike() -> None:
-    clients = two_models(200, 3)
-    protocol = summing(2.0)
-    query = query_of(clients, protocol)
-    own = clients.part(1, 2)
-    sent = decode_query(encode_query(query.part(1, 2)), protocol)
-    reply = query.step.answer(own, query.part(1, 2), NoNoise(), ClientState())
-    other_reply = sent.step.answer(own, sent, NoNoise(), ClientState())
-    assert all(
-        np.array_equal(values_of(reply[name]), values_of(other_reply[name])) for name in reply
-    )
-
-
 @pytest.mark.parametrize(
     ("name", "value", "match"),
     [
@@ -353,12 +338,3 @@ def test_records_with_one_score_are_refused() -> None:
     clients = Clients.from_arrays([0.1, 0.2], [0, 1])
     with pytest.raises(DataError, match="second model's scores"):
         simulate(clients, summing(), NoNoise())
-
-
-def test_ranks_keep_pairs_together() -> None:
-    pairs = RankPairs(
-        Ragged(np.array([0, 2, 4]), np.array([0, 3])), Ragged(np.array([4, 2, 0]), np.array([0, 3]))
-    )
-    assert pairs.difference.values.tolist() == [-4, 0, 4]
-    assert pairs.level.values.tolist() == [4, 4, 4]
-    assert pairs.pivot.tolist() == [4]

@@ -30,9 +30,10 @@ from tacit.protocols.fedauc.secure_sums import (
 from tacit.protocols.shared.counting import number_field
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
-from tests.protocols.histogram.losses import Recorder
+from tacit.testing.recording import Recorder
 
 SUMMED = FedAUC(1.0, trust="secure-sum")
+EIGHT = Clients.from_arrays(np.arange(8) / 8, [0, 1] * 4)
 SCORES, LABELS = tacit.binormal_scores(2000, 6000, 0.8, seed=3)
 
 
@@ -84,15 +85,6 @@ def test_the_error_does_not_grow_with_the_number_of_clients(count: int) -> None:
     assert abs(np.mean(result.value) - exact) < 5 * measured / np.sqrt(2000) + 1e-5
 
 
-def test_each_client_adds_more_noise_than_a_sum_needs() -> None:
-    clients = clients_of(100)
-    errors = [
-        float(np.mean(repeat_results(clients, protocol, 50, seed=1).privacy_error))
-        for protocol in (SUMMED, FedAUC(1.0))
-    ]
-    assert errors[0] < errors[1] / 4
-
-
 @pytest.mark.parametrize("records", [2, 8000, 10**6, 10**9])
 @pytest.mark.parametrize("epsilon", [MIN_BUDGET, 0.002, 0.004, 0.02, 1.0, MAX_BUDGET])
 def test_clients_can_draw_shares_of_all_noises(records: int, epsilon: float) -> None:
@@ -136,19 +128,17 @@ def test_a_client_that_vanished_ends_the_run() -> None:
 def test_queries_that_would_weaken_the_noise_are_refused(
     changes: dict[str, Any], said: str
 ) -> None:
-    clients = Clients.from_arrays(np.arange(8) / 8, [0, 1] * 4)
-    query = residual_query(clients, **changes)
+    query = residual_query(EIGHT, **changes)
     with pytest.raises(ValueError, match=said):
-        query.step.cost(clients, query, ClientState())
-        query.step.answer(clients, query, NoNoise(), keep(clients))
+        query.step.cost(EIGHT, query, ClientState())
+        query.step.answer(EIGHT, query, NoNoise(), keep(EIGHT))
 
 
 def test_fewer_records_than_the_ranks_say_are_refused() -> None:
     """A server that announces fewer records later would make the sensitivity too small."""
-    clients = Clients.from_arrays(np.arange(8) / 8, [0, 1] * 4)
-    query = residual_query(clients, records=5)
+    query = residual_query(EIGHT, records=5)
     with pytest.raises(DataError, match="reach beyond the 5 records"):
-        query.step.answer(clients, query, NoNoise(), keep(clients))
+        query.step.answer(EIGHT, query, NoNoise(), keep(EIGHT))
 
 
 def test_more_records_than_any_sum_is_exact_for_are_refused() -> None:
@@ -199,29 +189,26 @@ def test_a_client_draws_its_share_of_the_noise() -> None:
         for first, last in ((0, 4), (0, 1), (1, 4)):
             noise, part = Recorder(), clients.part(first, last)
             query.step.answer(part, query, noise, keep(part))
-            assert noise.shares == [Fraction(last - first, 4)] * numbers
+            assert noise.shares == [(last - first) / 4] * numbers
 
 
 def test_ranks_beyond_the_announced_records_are_refused() -> None:
-    clients = Clients.from_arrays(np.arange(8) / 8, [0, 1] * 4)
     with pytest.raises(ValueError, match="must be at most 14"):
-        keep(clients, np.array([0, 1, 2, 3, 4, 5, 6, 15]))
+        keep(EIGHT, np.array([0, 1, 2, 3, 4, 5, 6, 15]))
 
 
 def test_sums_before_ranks_are_refused() -> None:
-    clients = Clients.from_arrays(np.arange(8) / 8, [0, 1] * 4)
-    query = residual_query(clients)
+    query = residual_query(EIGHT)
     with pytest.raises(DataError, match="has not received the ranks"):
-        query.step.answer(clients, query, NoNoise(), ClientState())
+        query.step.answer(EIGHT, query, NoNoise(), ClientState())
 
 
 @pytest.mark.parametrize("part", [0.0, 1.0, "half"])
 def test_a_first_round_without_noise_on_one_number_is_refused(part: object) -> None:
-    clients = Clients.from_arrays(np.arange(8) / 8, [0, 1] * 4)
     shared = {"clients": 1, "records": 8, "epsilon": 0.5, "count_part": part}
     query = Query(summed_rank_pairs, SUMMED, shared, view=View.SUM)
     with pytest.raises(ValueError, match="count_part must be above 0 and below 1"):
-        query.step.answer(clients, query, NoNoise(), keep(clients))
+        query.step.answer(EIGHT, query, NoNoise(), keep(EIGHT))
 
 
 def test_the_server_sees_no_noisy_number_of_a_single_client() -> None:
@@ -230,9 +217,3 @@ def test_the_server_sees_no_noisy_number_of_a_single_client() -> None:
     assert noisy == {"summed_rank_pairs", "summed_residuals"}
     assert views.keys() - noisy == {"share_scores", "keep_ranks"}
     assert View.SUM.value not in dict(asked_views(FedAUC(1.0))).values()
-
-
-def test_the_settings_say_who_adds_noise() -> None:
-    assert SUMMED.settings["trust"] == "secure-sum"
-    assert SUMMED.title == "fedauc, secure-sum"
-    assert FedAUC(1.0).title == "fedauc, each"

@@ -19,7 +19,7 @@ from tacit.counts.zoomed_cells import crowded_cells, zoomed
 from tacit.metrics.cells.score_scale import named_scale
 from tacit.privacy.cost import Cost
 from tacit.privacy.mechanisms.interface import Distribution
-from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
+from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import ClientState, Query, Step, View
 from tacit.protocol.releases import conducted
 from tacit.protocols.histogram.steps import (
@@ -34,13 +34,12 @@ from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tacit.testing.rehearsal import rehearse
 from tests.federations import binormal_clients
-from tests.protocols.histogram.losses import CELLS, HEIGHT, Recorder, hospital, worst_loss
+from tests.protocols.histogram.losses import CELLS, HEIGHT, hospital
 
 PROTOCOLS = {
     "record": ScoreHistogram("secure-sum", 1.0, HEIGHT, aim="auc", scale="even"),
     "replace": ScoreHistogram("secure-sum", 1.0, HEIGHT, "replace", aim="auc", scale="even"),
 }
-ADJACENCIES = pytest.mark.parametrize("name", list(PROTOCOLS))
 AIMS: tuple[Literal["report", "auc"], ...] = ("report", "auc")
 RISING = np.arange(1, CELLS) / CELLS
 FIELDS = {POSITIVES: RISING**2, NEGATIVES: RISING**0.5, SIZES: np.array([30.0, 50.0])}
@@ -49,48 +48,6 @@ FIELDS = {POSITIVES: RISING**2, NEGATIVES: RISING**0.5, SIZES: np.array([30.0, 5
 def query_of(step: Step, protocol: ScoreHistogram, so_far: tuple[int, ...], **more: Any) -> Query:
     shared = {"clients": 1, "height": HEIGHT, LISTED: np.array(so_far), **more}
     return Query(step, protocol, broadcast=shared, view=View.SUM)
-
-
-class TestTheCost:
-    """Exact: the noise of every number against what any neighbour moves it."""
-
-    @ADJACENCIES
-    def test_a_first_look_costs_its_part_and_no_more(self, name: str) -> None:
-        query = query_of(first_look, PROTOCOLS[name], (4,))
-        cost = query.step.cost(hospital(), query, ClientState())
-        assert cost.epsilon == pytest.approx(4 / PARTS)
-        assert worst_loss(query, hospital()) == pytest.approx(cost.epsilon, rel=1e-12)
-
-    @ADJACENCIES
-    def test_a_second_look_costs_its_part_whatever_the_knots(self, name: str) -> None:
-        for knots in (RISING, RISING / 100, np.sort(np.random.default_rng(1).random(7))):
-            query = query_of(second_look, PROTOCOLS[name], (1, 6), **{KNOTS: knots})
-            cost = query.step.cost(hospital(), query, ClientState())
-            assert cost.epsilon == pytest.approx(6 / PARTS)
-            assert worst_loss(query, hospital()) <= cost.epsilon * (1 + 1e-12)
-
-    @ADJACENCIES
-    def test_the_one_number_costs_its_part(self, name: str) -> None:
-        query = query_of(summed_influences, PROTOCOLS[name], (1, 2, 17), **FIELDS)
-        hostile = PROTOCOLS[name].hostile_query(query)
-        cost = query.step.cost(hospital(), hostile, ClientState())
-        assert cost.epsilon == pytest.approx(17 / PARTS)
-        assert worst_loss(hostile, hospital()) == pytest.approx(cost.epsilon, rel=1e-12)
-
-    def test_a_run_spends_epsilon(self) -> None:
-        for clients in (binormal_clients(900, 1400, 4), binormal_clients(90, 140, 4)):
-            for aim in AIMS:
-                protocol = ScoreHistogram("secure-sum", 1.0, aim=aim)
-                spent = simulate(clients, protocol, SimulatedNoise(3)).spent
-                assert spent.epsilon == pytest.approx(protocol.guarantee.epsilon, rel=1e-12)
-                assert spent.adjacency == protocol.guarantee.adjacency
-
-    def test_noise_shares_are_those_of_the_clients(self) -> None:
-        noise = Recorder()
-        query = query_of(first_look, PROTOCOLS["record"], (1,))
-        part = Query(query.step, query.protocol, {**query.broadcast, "clients": 10}, {}, query.view)
-        part.step.answer(hospital(), part, noise, ClientState())
-        assert {float(share) for share in noise.shares} == {0.1}
 
 
 UNMEASURABLE = np.sort(
@@ -339,14 +296,6 @@ def test_a_class_that_does_not_show_names_the_epsilon_that_would_do() -> None:
     assert not result.has_signal
     assert result.spent == Cost(result.spent.epsilon, adjacency=result.spent.adjacency)
     assert any("would give a figure" in warning for warning in result.warnings)
-
-
-@pytest.mark.parametrize("parts", [5, 10, 15])
-def test_noise_of_the_largest_scale_is_drawn(parts: int) -> None:
-    """Parties' exact noise of a number with three quarters of epsilon 1 was refused."""
-    query = query_of(summed_influences, PROTOCOLS["record"], (1, parts), **FIELDS)
-    reply = query.step.answer(hospital(), query, SystemNoise(), ClientState())
-    assert np.asarray(reply["sum"]).dtype == np.int64
 
 
 @pytest.mark.parametrize("aim", AIMS)

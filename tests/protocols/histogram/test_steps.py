@@ -23,15 +23,8 @@ from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.histogram.steps import leaves_of, summed_trees
 from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.protocols.shared import packed_reports
-from tacit.testing.recording import values_of
-from tests.protocols.histogram.losses import (
-    HEIGHT,
-    Recorder,
-    answer,
-    hospital,
-    loss,
-    worst_loss,
-)
+from tacit.testing.recording import Recorder, loss_between, values_of
+from tests.protocols.histogram.losses import HEIGHT, answer, hospital, worst_loss
 
 SPLIT = {
     "record": PublishedHistogram("secure-sum", 1.0, HEIGHT, aim="auc"),
@@ -39,6 +32,11 @@ SPLIT = {
     "curves": ScoreHistogram("secure-sum", 3.0, HEIGHT, adjacency="replace"),
     "all": ScoreHistogram("secure-sum", 0.5, HEIGHT),
 }
+
+
+def unary_query(protocol: ScoreHistogram) -> Query:
+    shared = {"clients": 1, "height": protocol.tree_height(1)}
+    return Query(unary_reports, protocol, broadcast=shared)
 
 
 def tree_query(protocol: ScoreHistogram, clients: int = 1) -> Query:
@@ -65,8 +63,8 @@ class TestTheCostOfTrees:
         query = tree_query(ScoreHistogram("exact-sum", height=HEIGHT))
         other = Clients.from_arrays([0.5], [1])
         with pytest.raises(AssertionError, match="without noise"):
-            loss(
-                answer(query, hospital(), Recorder()), answer(query, other, Recorder()), Recorder()
+            loss_between(
+                answer(query, hospital(), NoNoise()), answer(query, other, NoNoise()), Recorder()
             )
 
     def test_secure_aggregation_says_that_it_protects_nothing(self) -> None:
@@ -76,7 +74,7 @@ class TestTheCostOfTrees:
         assert protocol.guarantee == UNPROTECTED
         noise = Recorder()
         answer(query, hospital(), noise)
-        assert not noise.scales
+        assert not noise.draws
 
 
 class TestSharesOfNoise:
@@ -100,7 +98,7 @@ class TestSharesOfNoise:
         for first, last in ((0, 4), (0, 1), (1, 4)):
             noise = Recorder()
             answer(tree_query(protocol, 10), clients.part(first, last), noise)
-            assert set(noise.shares) == {Fraction(last - first, 8)}
+            assert set(noise.shares) == {(last - first) / 8}
 
     def test_shares_of_the_exact_source_add_up_to_a_sum(self) -> None:
         """Every client on its own: the scales are ones that can be drawn."""
@@ -150,7 +148,7 @@ class TestWhatIsSent:
     def test_levels_say_nothing_of_what_records_hold(self) -> None:
         """The same draws give the same levels and the same number of bytes to other records."""
         protocol = ScoreHistogram("local", 1.0, 6)
-        query = Query(unary_reports, protocol, broadcast={"height": 6, "clients": 1})
+        query = unary_query(protocol)
         rng = np.random.default_rng(0)
         replies = [
             answer(
@@ -168,7 +166,7 @@ class TestWhatIsSent:
 
     def test_each_report_costs_epsilon_for_its_replacement(self) -> None:
         protocol = ScoreHistogram("local", 1.5, 6)
-        query = Query(unary_reports, protocol, broadcast={"height": 6, "clients": 1})
+        query = unary_query(protocol)
         cost = query.step.cost(hospital(), query, ClientState())
         assert cost == Cost(1.5, adjacency=Adjacency.REPLACE)
 
@@ -193,9 +191,7 @@ class TestWhatIsSent:
         )
         protocol = ScoreHistogram("local", 1.0, 5)
         noise = SimulatedNoise(1, replicates)
-        reply = answer(
-            Query(unary_reports, protocol, broadcast={"height": 5, "clients": 1}), clients, noise
-        )
+        reply = answer(unary_query(protocol), clients, noise)
         assert sorted(drawn) == [4, 8, 16, 32, 64]
         for size, parts in drawn.items():
             expected = np.concatenate(parts, axis=-2)
@@ -204,15 +200,7 @@ class TestWhatIsSent:
             np.testing.assert_array_equal(computed, expected.sum(axis=-2))
 
     def test_a_level_that_nobody_chose_has_no_reports(self) -> None:
-        reply = answer(
-            Query(
-                unary_reports,
-                ScoreHistogram("local", 1.0, 5),
-                broadcast={"height": 5, "clients": 1},
-            ),
-            hospital(),
-            NoNoise(),
-        )
+        reply = answer(unary_query(ScoreHistogram("local", 1.0, 5)), hospital(), NoNoise())
         computed, reports = set_bits(reply, 5)
         assert reports == 0
         assert not computed.any()

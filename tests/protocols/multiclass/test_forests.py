@@ -10,7 +10,6 @@ import pytest
 
 import tacit
 from tacit.metrics.ranking import auc
-from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocols.multiclass.forests import (
@@ -110,14 +109,6 @@ def test_a_level_without_reports_is_even_and_as_uncertain_as_one_report() -> Non
     assert forests["hits"].leaves == pytest.approx(np.full((6, 1), 9 / 6))
     assert _sizes(protocol.blocks()).tolist() == [6, 12, 6, 12, 6]
     assert math.sqrt(forests["hits"].noise.variances[-1]) > 9
-
-
-def test_a_report_costs_epsilon_for_a_replaced_record_and_hides_no_record() -> None:
-    protocol = reports(1.0, 4, THREE)
-    assert protocol.guarantee == Cost(1.0, adjacency=Adjacency.REPLACE)
-    assert tacit.MulticlassHistogram("local", 1.0).height == 5
-    with pytest.raises(ValueError, match=r"adjacency must be one of \('replace',\) for local"):
-        tacit.MulticlassHistogram("local", 1.0, adjacency="record")
 
 
 def test_a_run_whose_noise_leaves_no_area_says_why_there_is_no_figure() -> None:

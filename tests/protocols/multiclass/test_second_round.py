@@ -25,8 +25,7 @@ from tacit.protocols.multiclass.second_round import (
     summed_class_influences,
 )
 from tacit.running.simulation import simulate
-from tacit.testing.recording import Recorder, loss_between
-from tests.classified import CLASSES, category_neighbours, class_clients
+from tests.classified import CLASSES, class_clients
 
 
 def fields_of(rng: np.random.Generator, classes: int, cells: int = 8) -> dict[str, Floats]:
@@ -63,22 +62,6 @@ def query_of(protocol: MulticlassHistogram, fields: Mapping[str, Any]) -> Query:
     """The second query of a run of one client."""
     asked = {**fields, "clients": 1}
     return Query(summed_class_influences, protocol, broadcast=asked, view=View.SUM)
-
-
-@pytest.mark.parametrize("count", [2, 3, 5])
-@pytest.mark.parametrize("adjacency", ["record", "replace"])
-def test_the_numbers_cost_their_part_at_most_and_nearly_that(count: int, adjacency: Any) -> None:
-    """Exact: the noise that is asked for, against what any neighbour moves, rounding included."""
-    names = tuple("abcde"[:count])
-    protocol = MulticlassHistogram(epsilon=1.0, classes=names, adjacency=adjacency, height=3)
-    clients, noise, worst = class_clients(9, 1, names), Recorder(), 0.0
-    plain = query_of(protocol, fields_of(np.random.default_rng(1), count))
-    for query in (plain, protocol.hostile_query(plain)):
-        reply = query.step.answer(clients, query, noise, ClientState())
-        for other in category_neighbours(clients, Adjacency(adjacency)):
-            reply_of_other = query.step.answer(other, query, NoNoise(), ClientState())
-            worst = max(worst, loss_between(reply, reply_of_other, noise).epsilon)
-    assert 0.35 * protocol.number_cost.epsilon < worst <= protocol.number_cost.epsilon + 1e-9
 
 
 @pytest.mark.parametrize(("epsilon", "most"), [(8.0, 2e-4), (30.0, 2e-5)])

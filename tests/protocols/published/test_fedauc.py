@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tacit import ClientState, FedAUC, PublishedFedAUC, PublishedResponseAUC, evaluate
 from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.protocols.published.fedauc import Fixed
-from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
 from tests.protocols.fedauc.test_protocol import mixed_federation
@@ -62,26 +60,6 @@ def test_a_batch_that_answers_in_both_ways_declares_the_larger_rho() -> None:
         spent.delta,
         spent.rho,
     )
-
-
-def test_no_signal_gives_no_number() -> None:
-    clients = binormal_clients(3, 60, 20)
-    server_result = repeat_results(clients, PublishedFedAUC(0.05), 200, seed=0)
-    silent = np.flatnonzero(np.isnan(server_result.value))
-    assert silent.size > 20
-    seeds = (evaluate(clients, PublishedFedAUC(0.05), seed=s) for s in range(50))
-    result = next(r for r in seeds if not r.has_signal)
-    assert result.to_dict()["auc"]["value"] is None
-    assert result.to_dict()["auc"]["interval"] == [None, None]
-    assert "not enough signal at this epsilon" in result.warnings[-1]
-    assert "predicted error" in result.warnings[-1]
-
-
-def test_a_weak_count_is_warned_of() -> None:
-    clients = binormal_clients(60, 6000, 50)
-    seeds = (evaluate(clients, PublishedFedAUC(1.5), seed=s) for s in range(20))
-    weak = [r for r in seeds if r.has_signal and any("too narrow" in w for w in r.warnings)]
-    assert weak
 
 
 def test_no_estimate_lies_outside_the_unit_interval() -> None:
