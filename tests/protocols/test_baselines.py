@@ -8,54 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from numpy.typing import NDArray
-from sklearn.datasets import load_breast_cancer
 
 from tacit import Clients, DataError, ExactAUC, evaluate
 from tacit.data.ragged import Ragged
-from tacit.metrics.ranking import plug_in_variance
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocols.baselines import _bits_in_bytes, _unpacked, share_plain_records
 from tests.federations import federations
 
 Floats = NDArray[np.float64]
-
-
-def delong(scores: Floats, labels: NDArray[np.int8]) -> tuple[float, float]:
-    """The AUC and DeLong's standard error (DeLong et al. 1988, Eq. 4 to 6), pair by pair."""
-    positive_scores, negative_scores = scores[labels == 1], scores[labels == 0]
-    kernel = (positive_scores[:, None] > negative_scores) + 0.5 * (
-        positive_scores[:, None] == negative_scores
-    )
-    by_positive, by_negative = kernel.mean(axis=1), kernel.mean(axis=0)
-    area = float(kernel.mean())
-    first = (
-        float(np.sum((by_positive - area) ** 2)) / (positive_scores.size - 1) / positive_scores.size
-    )
-    second = (
-        float(np.sum((by_negative - area) ** 2)) / (negative_scores.size - 1) / negative_scores.size
-    )
-    return area, math.sqrt(first + second)
-
-
-@pytest.mark.parametrize("feature", [0, 4, 9, 14, 28])
-@pytest.mark.parametrize("decimals", [9, 1])
-def test_the_population_interval_of_the_exact_auc_is_delongs(feature: int, decimals: int) -> None:
-    """Also where rounding ties many scores; the plug-in of class sizes is another figure."""
-    data = load_breast_cancer()
-    scores = np.round(data.data[:, feature], decimals)[:113]
-    labels = (1 - data.target[:113]).astype(np.int8)
-    area, error = delong(scores, labels)
-    result = evaluate(Clients.split(scores, labels, 5, seed=0), ExactAUC()).auc
-    assert result.value == pytest.approx(area, abs=1e-12)
-    assert result.sampling_error == pytest.approx(error, rel=1e-12)
-    low, high = result.interval(0.95, about="population")
-    reach = 1.959963984540054 * error
-    assert (low, high) == pytest.approx((max(area - reach, 0), min(area + reach, 1)), abs=1e-9)
-    positives = int(labels.sum())
-    plug_in = math.sqrt(plug_in_variance(area, positives, 113 - positives))
-    if 0 < area < 1:
-        assert abs(plug_in - error) > 1e-3 * error
 
 
 NORMAL_RATINGS, ABNORMAL_RATINGS = (33, 6, 6, 11, 2), (3, 2, 2, 11, 33)

@@ -42,10 +42,7 @@ CASES: dict[str, tuple[Any, Clients]] = {
         GroupedHistogram("secure-sum(dropouts=0.25)", 1.0, group_names=GROUPS),
         group_clients(240, PARTIES),
     ),
-    "groups-each": (
-        GroupedHistogram("each", 1.0, group_names=GROUPS),
-        group_clients(240, PARTIES),
-    ),
+    "groups-each": (GroupedHistogram("each", 1.0, group_names=GROUPS), group_clients(240, PARTIES)),
     "missing-sum": (MissingRecords(1.0, "secure-sum(dropouts=0.25)"), incomplete()),
     "missing-each": (MissingRecords(1.0, trust="each"), incomplete()),
 }

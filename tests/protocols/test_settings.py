@@ -19,13 +19,11 @@ PAIRED = {"kernel": "auc"}
 
 REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
     "dpauc": [
-        ({"thresholds": 1}, "thresholds must be between 2 and"),
-        ({"adjacency": "x"}, "adjacency must be one of ('record', 'label', 'replace')"),
         ({"scale": "x"}, "scale must be one of"),
+        ({"thresholds": 1}, "thresholds must be between 2 and"),
     ],
     "fedauc": [
         ({"epsilon": 0.0}, "epsilon must be positive and finite, got 0.0"),
-        ({"epsilon": float("inf")}, "epsilon must be positive and finite, got inf"),
         ({"epsilon": float("nan")}, "epsilon must be positive and finite, got nan"),
         ({"epsilon": 1e-9}, "epsilon must be at least 0.001, got 1e-09"),
         ({"trust": "mpc(alpha=1)"}, "alpha must be between 0 and 1, both excluded, got 1.0"),
@@ -59,15 +57,13 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"trust": "local(budget=sample)"}, "local has no parameter 'budget'"),
     ],
     "published-ustatistic": [
-        ({"kernel": "auc"}, "kernel must be one of gini, collision, kendall, own"),
+        ({"kernel": "auc"}, "kernel must be one of gini, collision, kendall, own")
     ],
     "two-round-auc": [
-        ({"epsilon": 0.0}, "epsilon must be positive and finite, got 0.0"),
         ({"labels": "secret"}, "labels must be one of ('private', 'public'), got 'secret'"),
         ({"mechanism": "laplace"}, "mechanism must be one of ('window', 'bit'), got 'laplace'"),
     ],
     "hierarchical-auc": [
-        ({"epsilon": 0.0}, "epsilon must be positive and finite, got 0.0"),
         ({"height": 0}, "height must be a whole number between 1 and 24, got 0"),
         ({"height": 25}, "height must be a whole number between 1 and 24, got 25"),
         ({"height": 6.5}, "height must be a whole number, got 6.5"),
@@ -77,7 +73,6 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
     ],
     "paired-ustatistic": [
         ({"kernel": "spearman"}, "kernel must be one of"),
-        (PAIRED | {"epsilon": 0.0}, "epsilon must be positive and finite, got 0.0"),
         (PAIRED | {"matchings": -1}, "matchings must be a whole number from 1 to 65536, got -1"),
         (PAIRED | {"matchings": 1.5}, "matchings must be a whole number, got 1.5"),
         (PAIRED | {"matchings": 10**22}, "a whole number from 1 to 65536, got 1000"),
@@ -92,7 +87,6 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"classes": ("a", "a")}, "names that differ, got 2: a, a"),
         ({"height": 0}, "height must be from 1 to 12, got 0"),
         ({"trust": "secure-sum(dropouts=1)"}, "dropouts must be from 0 to below 1, got 1.0"),
-        ({"trust": "each(dropouts=0.1)"}, "trust: each has no parameter 'dropouts'"),
         ({"trust": "exact-sum"}, "exact-sum takes no epsilon, got 1.0"),
         ({"epsilon": None}, "secure-sum needs an epsilon"),
         ({"epsilon": 0.001, "classes": MANY}, "shared noise has a scale of at most"),
@@ -105,15 +99,8 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"epsilon": 1.0, "height": 0}, "height must be from 1 to 24, got 0"),
         ({"epsilon": 1.0, "height": 25}, "height must be from 1 to 24, got 25"),
         ({"epsilon": 1.0, "aim": "ece"}, "aim must be one of ('report', 'auc'), got 'ece'"),
-        ({"epsilon": -1.0}, "epsilon must be positive and finite, got -1.0"),
-        (
-            {"trust": "local", "epsilon": 1.0, "adjacency": "record"},
-            "('replace',) for local",
-        ),
-        (
-            {"epsilon": 1.0, "adjacency": "label"},
-            "one of ('record', 'replace'), got 'label'",
-        ),
+        ({"trust": "local", "epsilon": 1.0, "adjacency": "record"}, "('replace',) for local"),
+        ({"epsilon": 1.0, "adjacency": "label"}, "one of ('record', 'replace'), got 'label'"),
         ({"epsilon": 1.0, "thresholds": (0.0,)}, "between 0 and 1, got 0"),
         ({"epsilon": 1.0, "thresholds": ()}, "thresholds must be 1 to 50, got 0"),
         ({"epsilon": 1.0, "thresholds": (0.5,) * 51}, "1 to 50, got 51"),
@@ -124,9 +111,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"group_names": ("a", "a")}, "names that differ, got 2: a, a"),
         ({"thresholds": (1.5,)}, "thresholds must be between 0 and 1, got 1.5"),
     ],
-    "missing-records": [
-        ({"trust": "local"}, "trust must be one of secure-sum, each"),
-    ],
+    "missing-records": [({"trust": "local"}, "trust must be one of secure-sum, each")],
     "encrypted-auc": [
         ({"adversary": "rude"}, "adversary must be one of semi-honest, malicious, got 'rude'"),
         ({"thresholds": 4}, "thresholds must be at least 5, got 4"),

@@ -101,9 +101,6 @@ ROW_WORDS = 2**11
 AT_ONCE = 128
 """Bits that are summed as bytes, which hold numbers to 255."""
 
-BITS_OF_BYTE = np.unpackbits(np.arange(256, dtype=np.uint8)[:, np.newaxis], axis=-1).astype(int)
-"""The bits of every byte, shape (256, 8)."""
-
 
 class BitCounter:
     """How often each bit is set in reports of a byte or more, in the order of ``np.unpackbits``.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -28,26 +30,24 @@ BITS = st.integers(0, 52)
 PROBABILITY_CODES = st.integers(0, 2 * HALF_CODE)
 
 
-@given(NUMBERS, NUMBERS)
-def test_codes_of_numbers_keep_their_order(first: float, second: float) -> None:
-    one, two = signed_codes([first, second]).tolist()
+KINDS = pytest.mark.parametrize(
+    ("codes", "scores", "numbers"),
+    [
+        (signed_codes, signed_scores, NUMBERS),
+        (probability_codes, probability_scores, PROBABILITIES),
+    ],
+)
+
+
+@KINDS
+@given(data=st.data())
+def test_codes_keep_their_order_and_give_their_numbers(
+    codes: Any, scores: Any, numbers: Any, data: st.DataObject
+) -> None:
+    first, second = data.draw(numbers), data.draw(numbers)
+    one, two = codes([first, second]).tolist()
     assert (one < two, one == two) == (first < second, first == second)
-
-
-@given(PROBABILITIES, PROBABILITIES)
-def test_codes_of_probabilities_keep_their_order(first: float, second: float) -> None:
-    one, two = probability_codes([first, second]).tolist()
-    assert (one < two, one == two) == (first < second, first == second)
-
-
-@given(NUMBERS)
-def test_numbers_come_back_from_their_codes(number: float) -> None:
-    assert signed_scores(signed_codes(number)) == number
-
-
-@given(PROBABILITIES)
-def test_probabilities_come_back_from_their_codes(probability: float) -> None:
-    assert probability_scores(probability_codes(probability)) == probability
+    assert scores(codes(first)) == first
 
 
 @given(PROBABILITIES.filter(lambda p: p > 0.5))
@@ -116,19 +116,13 @@ def test_knots_have_dyadic_positions_and_come_back_exactly(name: str) -> None:
     np.testing.assert_array_equal(scale.scores(DYADIC), scale.knots)
 
 
-@pytest.mark.parametrize("name", ["log-odds", "real"])
-@given(first=NUMBERS, second=NUMBERS)
-def test_positions_of_numbers_keep_their_order(name: str, first: float, second: float) -> None:
-    low, high = named_scale(name).positions(sorted((first, second))).tolist()
-    assert 0 <= low <= high <= 1
-
-
-@pytest.mark.parametrize("name", ["probability", "even"])
-@given(first=PROBABILITIES, second=PROBABILITIES)
-def test_positions_of_probabilities_keep_their_order(
-    name: str, first: float, second: float
-) -> None:
-    low, high = named_scale(name).positions(sorted((first, second))).tolist()
+@pytest.mark.parametrize("name", SCALES)
+@given(data=st.data())
+def test_positions_keep_their_order(name: str, data: st.DataObject) -> None:
+    numbers = PROBABILITIES if name in ("probability", "even") else NUMBERS
+    low, high = (
+        named_scale(name).positions(sorted([data.draw(numbers), data.draw(numbers)])).tolist()
+    )
     assert 0 <= low <= high <= 1
 
 

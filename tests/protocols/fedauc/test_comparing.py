@@ -30,6 +30,7 @@ from tacit.protocols.fedauc.comparing.protocol import (
 from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.results.server_result import ComparisonResult
 from tacit.running.simulation import simulate
+from tacit.testing import checks
 from tacit.testing.recording import Recorder, Rescaled, loss_between, values_of
 from tests.federations import federations
 
@@ -69,10 +70,6 @@ def result_of(clients: Clients, protocol: ComparedAUC, noise: Any) -> Comparison
     return run
 
 
-def summing(epsilon: float = 1.0) -> ComparedAUC:
-    return ComparedAUC(epsilon)
-
-
 def query_of(clients: Clients, protocol: ComparedAUC) -> Query:
     """The second query."""
     conversation = protocol.conversation(clients.count)
@@ -98,26 +95,18 @@ def test_without_noise_and_flips_all_three_figures_are_exact(clients: Clients, s
 
 @given(clients=federations(), seed=st.integers(0, 1000))
 @settings(max_examples=25, deadline=None)
-def test_chunks_and_the_order_of_records_do_not_matter(clients: Clients, seed: int) -> None:
+def test_batches_obey_the_laws(clients: Clients, seed: int) -> None:
     both = with_second(clients, seed)
-    whole = result_of(both, ComparedAUC(1.0), NoNoise())
-    chunked = simulate(both, ComparedAUC(1.0), NoNoise(), chunk=1).server_result
-    assert np.array_equal(whole.value, chunked.value, equal_nan=True)
-    shuffled = np.random.default_rng(seed).permutation(both.records)
-    order = shuffled[np.argsort(both.client_of_record[shuffled], kind="stable")]
-    assert both.second is not None
-    mixed = replace(
-        both, scores=both.scores[order], labels=both.labels[order], second=both.second[order]
-    )
-    again = result_of(mixed, ComparedAUC(1.0), NoNoise())
-    assert np.array_equal(whole.value, again.value, equal_nan=True)
+    laws = (checks.check_batches, checks.check_bytes, checks.check_chunks, checks.check_order)
+    for law in (*laws, checks.check_replicates, checks.check_spending):
+        law(ComparedAUC(1.0), both)
 
 
 def naive_division(difference: NDArray[Any], noise: PartNoise) -> float:
     """The least predicted variance of one client's records over every cut, in three rounds."""
     kappa, records = response_variance(noise.epsilon), difference.size
-    unit = float(noise.difference.drawn(1, 1.0).unit_variance)
-    count = float(noise.count.drawn(1, 1.0).variance)
+    unit = float(noise.by_sum["differences"].drawn(1, 1.0).unit_variance)
+    count = float(noise.by_sum["positives"].drawn(1, 1.0).variance)
     centre = 4 * (PLAUSIBLE_DIFFERENCE * (1 - 2 * PLAUSIBLE_RATE) * records) ** 2
     slope = (1 - 2 * PLAUSIBLE_RATE) / (PLAUSIBLE_RATE * (1 - PLAUSIBLE_RATE) * records)
     weight, cut = centre, -1.0
@@ -148,14 +137,14 @@ def test_records_are_divided_where_the_predicted_variance_is_least(
     assert noise_exceeds_class or np.array_equal(responding, np.abs(difference) > cut)
     assert (
         not noise_exceeds_class
-        or 9 * noise.count.drawn(1, 1.0).variance > (PLAUSIBLE_RATE * records) ** 2
+        or 9 * noise.by_sum["positives"].drawn(1, 1.0).variance > (PLAUSIBLE_RATE * records) ** 2
     )
 
 
 def test_both_ways_are_taken() -> None:
     """The federation of the statistical tests below has clients whose records take both ways."""
     clients = two_models(6000, 6, seed=3, correlation=0.999, strayed=0.005)
-    responding = query_of(clients, summing()).per_client["responding"]
+    responding = query_of(clients, ComparedAUC(1.0)).per_client["responding"]
     assert isinstance(responding, Ragged)
     answered = Ragged(responding.values.astype(np.int64), responding.offsets).sum()
     assert np.count_nonzero(answered) >= 4
@@ -214,11 +203,11 @@ def test_labels_flipped_before_cost_nothing_more() -> None:
 def test_flips_that_were_released_in_part_are_not_free() -> None:
     """Some records' flips went into a comparison; all of them together cost epsilon again."""
     clients, state = two_models(), ClientState()
-    assert simulate(clients, summing(), SimulatedNoise(1), state).spent.epsilon == 1.0
+    assert simulate(clients, ComparedAUC(1.0), SimulatedNoise(1), state).spent.epsilon == 1.0
     alone = replace(clients, second=None)
     later = evaluate(alone, FedAUC(1.0, trust="local"), seed=1, state=state)
     assert later.spent.epsilon == 1.0
-    assert simulate(clients, summing(), SimulatedNoise(1), state).spent.epsilon == 1.0
+    assert simulate(clients, ComparedAUC(1.0), SimulatedNoise(1), state).spent.epsilon == 1.0
 
 
 def spread_and_coverage(found: Any, exact: float) -> tuple[float, float]:
@@ -258,8 +247,8 @@ def test_predicted_errors_and_intervals_hold(protocol: ComparedAUC, by: str) -> 
 def test_a_noise_scale_30_percent_off_is_noticed(factor: float) -> None:
     """Where hardly any record responds: flips have no scale."""
     clients = two_models(6000, 6, seed=3)
-    result = result_of(clients, summing(), Rescaled(factor, 11, REPEATS))
-    spread, coverage = spread_and_coverage(result, summing().exact(clients))
+    result = result_of(clients, ComparedAUC(1.0), Rescaled(factor, 11, REPEATS))
+    spread, coverage = spread_and_coverage(result, ComparedAUC(1.0).exact(clients))
     assert abs(spread - 1.0) > 0.1
     assert not 0.93 <= coverage <= 0.97
 
@@ -285,7 +274,7 @@ def test_intervals_about_the_population_cover_its_difference() -> None:
 def test_one_comparison_beats_two_evaluations_of_half_the_budget(clients: int, gain: float) -> None:
     """The spread of 300 repetitions of each, whose ratio errs by 6 %."""
     both = two_models(20000, clients)
-    together = result_of(both, summing(), SimulatedNoise(1, 300)).value
+    together = result_of(both, ComparedAUC(1.0), SimulatedNoise(1, 300)).value
     assert both.second is not None
     apart = [
         repeat(replace(both, scores=scores, second=None), PublishedFedAUC(0.5, "staircase"), 300)
@@ -297,7 +286,7 @@ def test_one_comparison_beats_two_evaluations_of_half_the_budget(clients: int, g
 def test_models_that_rank_alike_differ_by_nothing() -> None:
     clients = two_models(2000, 4)
     alike = replace(clients, second=clients.scores**3)
-    result = result_of(alike, summing(), SimulatedNoise(1))
+    result = result_of(alike, ComparedAUC(1.0), SimulatedNoise(1))
     assert float(result.value) == 0.0
     assert float(result.privacy_error) == 0.0
     assert float(result.sampling_error) == pytest.approx(0.0, abs=1e-8)
@@ -326,7 +315,7 @@ def test_hopeless_noise_says_so() -> None:
 )
 def test_a_client_refuses_forged_asks(name: str, value: Any, match: str) -> None:
     clients = Clients.from_arrays(np.arange(6) / 6, [0, 1] * 3, second=np.arange(6)[::-1] / 6)
-    query = query_of(clients, summing())
+    query = query_of(clients, ComparedAUC(1.0))
     forged = replace(query, per_client={**query.per_client, name: value})
     with pytest.raises(ValueError, match=match):
         query.step.cost(clients, forged, ClientState())
@@ -337,4 +326,4 @@ def test_a_client_refuses_forged_asks(name: str, value: Any, match: str) -> None
 def test_records_with_one_score_are_refused() -> None:
     clients = Clients.from_arrays([0.1, 0.2], [0, 1])
     with pytest.raises(DataError, match="second model's scores"):
-        simulate(clients, summing(), NoNoise())
+        simulate(clients, ComparedAUC(1.0), NoNoise())

@@ -108,10 +108,7 @@ def test_whatever_the_knots_a_record_moves_one_count_of_each_level() -> None:
         query = Query(second_look, PLACED, broadcast=shared, view=View.SUM)
         replies = [
             second_look.answer(
-                Clients.from_arrays(scores[:n], labels[:n]),
-                query,
-                SimulatedNoise(7),
-                ClientState(),
+                Clients.from_arrays(scores[:n], labels[:n]), query, SimulatedNoise(7), ClientState()
             )
             for n in (60, 59)
         ]

@@ -16,7 +16,6 @@ from scipy import stats
 from tacit import Clients, binormal_scores, evaluate
 from tacit.counts.tree_budget import epsilon_by_level
 from tacit.data.errors import DataError
-from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState
 from tacit.protocol.trust import SecureSum
@@ -44,28 +43,6 @@ class TestSettings:
         assert replace(SHARED, height=None).tree_height(5) == 10
         assert ScoreHistogram("exact-sum").tree_height(5) == 14
         assert local.tree_height(10) < ScoreHistogram("local", 5.0).tree_height(10**8)
-
-    def test_the_guarantee_is_what_was_asked_for(self) -> None:
-        assert ScoreHistogram("exact-sum").guarantee == UNPROTECTED
-        for adjacency in Adjacency.RECORD, Adjacency.REPLACE:
-            made = replace(SHARED, adjacency=adjacency.value)
-            assert made.guarantee == Cost(1.0, adjacency=adjacency)
-        assert ScoreHistogram("local", 2.0).guarantee == Cost(2.0, adjacency=Adjacency.REPLACE)
-
-    def test_settings_are_named_with_the_parameters_of_trust(self) -> None:
-        assert ScoreHistogram("exact-sum").settings == {
-            "trust": "exact-sum",
-            "aim": "report",
-            "scale": "probability",
-        }
-        assert replace(SHARED, height=4, trust=SecureSum(0.2)).settings == {
-            "trust": "secure-sum(dropouts=0.2)",
-            "adjacency": "record",
-            "epsilon": 1.0,
-            "aim": "report",
-            "height": 4,
-            "scale": "even",
-        }
 
 
 def histogram_of(server_result: ServerResult) -> Histogram:

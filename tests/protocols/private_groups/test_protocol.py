@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,7 @@ import numpy as np
 import pytest
 
 import tacit
-import tacit.protocol as tp
-from tacit.auditing.protocol_audit import audit
 from tacit.metrics.ranking import auc
-from tacit.protocol import registry
 from tacit.results.estimate import Estimate
 from tacit.results.server_result import ServerResult
 from tests.classified import GROUPS, coverages, group_clients, worst_loss
@@ -130,18 +126,6 @@ def test_dpauc_of_one_round_compares_clients_and_two_clients_are_too_few() -> No
             assert abs(site.estimate.value - exact) < 5 * site.estimate.standard_error
 
 
-@dataclass(frozen=True)
-class CountedTwice(tacit.GroupedHistogram):
-    """Every record counts twice, which costs twice what is declared."""
-
-    name = "grouped-counted-twice"
-
-    def on_scale(self, clients: tacit.Clients) -> tacit.Clients:
-        """Each record's position, twice."""
-        once = super().on_scale(clients)
-        return tacit.Clients.from_arrays(np.tile(once.scores, 2), np.tile(once.labels, 2))
-
-
 @pytest.mark.parametrize("protocol", [tacit.ScoreHistogram("each", 1.0), tacit.DPAUC(1.0)])
 def test_the_auc_of_a_client_that_noise_moves_beyond_1_is_1_and_the_result_is_read_again(
     protocol: tacit.Protocol, tmp_path: Path
@@ -158,14 +142,6 @@ def test_the_auc_of_a_client_that_noise_moves_beyond_1_is_1_and_the_result_is_re
     assert {estimate.value for estimate in moved} == {1.0}
     result.save(tmp_path / "result.json")
     assert tacit.Evaluation.load(tmp_path / "result.json") == result
-
-
-def test_records_that_count_twice_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is registered for this test alone: others go through all registered protocols."""
-    monkeypatch.setattr(registry, "_registered", {})
-    registry.register(CountedTwice)
-    case = tp.AuditCase("grouped-counted-twice", {"height": 2})
-    assert not audit([case], 1.0, seed=3, quick=True).passed
 
 
 def test_clients_of_other_groups_are_refused() -> None:

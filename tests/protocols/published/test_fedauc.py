@@ -55,11 +55,7 @@ def test_a_batch_that_answers_in_both_ways_declares_the_larger_rho() -> None:
     assert spent.rho is not None
     assert spent.rho >= 0.45
     chunked = simulate(clients, protocol, SimulatedNoise(1), chunk=1).spent
-    assert (chunked.epsilon, chunked.delta, chunked.rho) == (
-        spent.epsilon,
-        spent.delta,
-        spent.rho,
-    )
+    assert (chunked.epsilon, chunked.delta, chunked.rho) == (spent.epsilon, spent.delta, spent.rho)
 
 
 def test_no_estimate_lies_outside_the_unit_interval() -> None:

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import tacit.protocol as tp
+from tacit.arrays import Floats
 from tacit.counts import allocating, rank_noise
 from tacit.counts.rank_noise import RankNoise
 from tacit.privacy import doubles
@@ -345,13 +346,28 @@ def fedauc_forecast(protocol: FedAUC, scenario: tp.Scenario, shape: tp.Shape) ->
     >>> round(forecast.standard_error, 4)
     0.0011
     """
-    if isinstance(protocol.trust, tp.SecureSum):
-        return _summed_forecast(protocol, scenario, shape)
     if isinstance(protocol.trust, HiddenRanks):
         raise ValueError(f"plans are for ranks that the server knows, got trust {protocol.trust}")
-    geometry = expected_geometry(scenario.records, scenario.clients)
     records, positives = scenario.records, np.array(float(scenario.positives))
-    area, noise, centre_variance = np.array(shape.auc), protocol.rank_noise, 0.0
+    area, epsilon = np.array(shape.auc), protocol.epsilon
+    if isinstance(protocol.trust, tp.SecureSum):
+        # after a first round that finds the true sizes and AUC
+        parts = secure_sums.divided(records, epsilon)
+        first, summed = secure_sums.expected_rounds(records, positives, area, epsilon, parts)
+        counted = np.asarray(first.count_variance)
+    else:
+        summed, counted = _variances_of_pairs(protocol, scenario, positives, area)
+    result = estimate.result_from_pairs(records, positives, area, summed, counted)
+    smaller = min(scenario.positives, scenario.negatives)
+    return forecast.Forecast(float(result.privacy_error), 0.0, smaller, float(np.sqrt(counted)))
+
+
+def _variances_of_pairs(
+    protocol: FedAUC, scenario: tp.Scenario, positives: Floats, area: Floats
+) -> tuple[Floats, Floats]:
+    """The variances of the AUC's numerator and of the count, summed over the clients."""
+    geometry = expected_geometry(scenario.records, scenario.clients)
+    records, noise, centre_variance = scenario.records, protocol.rank_noise, 0.0
     sample, weight = geometry.thinned(MAX_CLIENTS)
     if isinstance(protocol.trust, tp.Local):
         allocation = allocating.Allocation.alike(sample, respond=True)
@@ -369,23 +385,7 @@ def fedauc_forecast(protocol: FedAUC, scenario: tp.Scenario, shape: tp.Shape) ->
     centre = allocating.influence_centre(records, positives, area)
     numerator, count, _ = allocating.predicted_variance(sample, noise, allocation, centre)
     counted = weight * count.sum(axis=-1)
-    summed = weight * numerator.sum(axis=-1) + centre_variance * counted
-    result = estimate.result_from_pairs(records, positives, area, summed, counted)
-    smaller = min(scenario.positives, scenario.negatives)
-    return forecast.Forecast(float(result.privacy_error), 0.0, smaller, float(np.sqrt(counted)))
-
-
-def _summed_forecast(protocol: FedAUC, scenario: tp.Scenario, shape: tp.Shape) -> forecast.Forecast:
-    """The variance formulas of sums, after a first round that finds the true sizes and AUC."""
-    records, positives = scenario.records, np.array(float(scenario.positives))
-    area, parts = np.array(shape.auc), secure_sums.divided(records, protocol.epsilon)
-    first, numerator = secure_sums.expected_rounds(
-        records, positives, area, protocol.epsilon, parts
-    )
-    counted = np.asarray(first.count_variance)
-    result = estimate.result_from_pairs(records, positives, area, numerator, counted)
-    smaller = min(scenario.positives, scenario.negatives)
-    return forecast.Forecast(float(result.privacy_error), 0.0, smaller, float(np.sqrt(counted)))
+    return weight * numerator.sum(axis=-1) + centre_variance * counted, counted
 
 
 def fedauc_families(scenario: tp.Scenario) -> list[forecast.Family]:

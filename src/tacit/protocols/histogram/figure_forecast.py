@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -98,21 +97,8 @@ SEPARATION_CELLS = 2**14
 """Number of cells in which the population's distribution functions are tabulated."""
 
 
-class Deviation(NamedTuple):
-    """How a result differs from the records' own distance.
-
-    Parameters
-    ----------
-    bias : the mean.
-    error : the standard deviation.
-    """
-
-    bias: float
-    error: float
-
-
-def separation_error(view: CellView, shape: Shape) -> Deviation:
-    """The error of the distance that a result states, about the records' own.
+def separation_error(view: CellView, shape: Shape) -> tuple[float, float]:
+    """The standard error and the bias of the distance that a result states, about the records' own.
 
     Parameters
     ----------
@@ -134,7 +120,7 @@ def separation_error(view: CellView, shape: Shape) -> Deviation:
     noisy = _interpolated(seen, places) + _noise(view, places, source)
     stated = noisy.max(axis=-1) if view.noise.exact else _largest_looked_at(noisy)
     errors = stated - _taken_off(view, places) - own
-    return Deviation(float(np.mean(errors)), float(np.std(errors)))
+    return float(np.std(errors)), float(np.mean(errors))
 
 
 def _drawn(
@@ -291,7 +277,7 @@ def _separation_forecast(histogram: Histogram, shape: Shape, smaller: int) -> Fo
     measures = Measures.of(histogram)
     if not measures.named(SEPARATION).given:
         return Forecast(math.inf)
-    bias, error = separation_error(measures.view, shape)
+    error, bias = separation_error(measures.view, shape)
     return Forecast(error, bias, smaller, _class_error(histogram), max_error=math.inf)
 
 

@@ -13,7 +13,7 @@ that it places is counted by group.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -42,57 +42,6 @@ CALLED = {
     PRECISION: "predictive parity",
 }
 """What a difference of each figure is called."""
-
-
-def strata_of(clients: tp.Clients, groups: tuple[str, ...]) -> counting.Strata:
-    """The group of every record, where several are agreed.
-
-    Where one group is agreed, clients without groups belong to it.
-
-    Raises
-    ------
-    DataError : for clients of other groups than the agreed ones, or of none where there are
-        several.
-    """
-    names, known = clients.category_names, clients.categories
-    if not groups or (not names and len(groups) == 1):
-        return counting.ALL_RECORDS
-    if not names:
-        raise tp.DataError(
-            f"{len(groups)} groups are agreed, but the records have none: name their column"
-        )
-    if names != groups:
-        raise tp.DataError(f"groups must be {', '.join(groups)}, got {', '.join(names)}")
-    return counting.Strata(len(groups), 0 if known is None else known.of_record)
-
-
-def breakdown_of(
-    groups: tuple[str, ...], results: Sequence[tp.ServerResult], threshold: float
-) -> Breakdown:
-    """The figures of every group, and every group's less those of the first that has some.
-
-    Parameters
-    ----------
-    groups : their names.
-    results : what the server concludes of every group's table alone.
-    threshold : the score from which records are predicted positive.
-    """
-    parts = tuple(
-        _part(name, result, threshold) for name, result in zip(groups, results, strict=True)
-    )
-    known = [part for part in parts if part.figures]
-    differences = tuple(
-        Difference(
-            figure,
-            other.name,
-            known[0].name,
-            difference(other.figures[figure], known[0].figures[figure]),
-            called,
-        )
-        for other in known[1:]
-        for figure, called in CALLED.items()
-    )
-    return Breakdown("group", parts, {}, differences)
 
 
 def _part(name: str, result: tp.ServerResult, threshold: float) -> Part:
@@ -168,8 +117,23 @@ class GroupedHistogram(ScoreHistogram):
         return self.group_names
 
     def strata_of(self, clients: tp.Clients) -> counting.Strata:
-        """The groups of the records."""
-        return strata_of(clients, self.group_names)
+        """The group of every record; where one is agreed, clients without groups belong to it.
+
+        Raises
+        ------
+        DataError : for clients of other groups than the agreed ones, or of none where there are
+            several.
+        """
+        groups, names, known = self.group_names, clients.category_names, clients.categories
+        if not names and len(groups) == 1:
+            return counting.ALL_RECORDS
+        if not names:
+            raise tp.DataError(
+                f"{len(groups)} groups are agreed, but the records have none: name their column"
+            )
+        if names != groups:
+            raise tp.DataError(f"groups must be {', '.join(groups)}, got {', '.join(names)}")
+        return counting.Strata(len(groups), 0 if known is None else known.of_record)
 
     @property
     def middle_edge(self) -> float:
@@ -185,10 +149,30 @@ class GroupedHistogram(ScoreHistogram):
         return "auc" if self.aim == "auc" else "groups"
 
     def breakdown(self, sums: releases.Sums, axis: ScoreAxis) -> Breakdown:
-        """The figures of every group, from its own tree."""
+        """The figures of every group, from its own tree, and their differences.
+
+        They are every group's less those of the first group that has some.
+        """
         leaves, noise = counting.consistent_trees(sums)
-        results = [tree_results.result_from_tree(each, noise, None, axis=axis) for each in leaves]
-        return breakdown_of(self.group_names, results, self.middle_edge)
+        parts = tuple(
+            _part(
+                name, tree_results.result_from_tree(each, noise, None, axis=axis), self.middle_edge
+            )
+            for name, each in zip(self.group_names, leaves, strict=True)
+        )
+        known = [part for part in parts if part.figures]
+        differences = tuple(
+            Difference(
+                figure,
+                other.name,
+                known[0].name,
+                difference(other.figures[figure], known[0].figures[figure]),
+                called,
+            )
+            for other in known[1:]
+            for figure, called in CALLED.items()
+        )
+        return Breakdown("group", parts, {}, differences)
 
     law_settings: ClassVar[audits.Configurations] = {
         "groups-exact": {"trust": tp.Trust.EXACT_SUM.value, "epsilon": None, "height": 7},

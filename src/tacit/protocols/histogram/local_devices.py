@@ -1,12 +1,4 @@
-"""Devices of one record that report class and cell as unary bits; the first may place the cells.
-
-How often unary reports set each bit of each level, from their payloads.
-
-The first two bytes of a payload are its level and its first bits. So one histogram of both says how
-many reports each level has, and all about levels of at most 8 bits. On longer levels bits are added
-up over the reports of a level and of all below it, and those below are taken off again: each level
-is selected from what the one above selected, by Arrow, whose filter takes half the time of NumPy's.
-"""
+"""Devices of one record that report class and cell as unary bits; the first may place the cells."""
 
 from __future__ import annotations
 
@@ -14,9 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import scipy
-from numpy.typing import NDArray
 
 from tacit.arrays import Flags, Floats, Integers
 from tacit.counts.reported_trees import FIRST_CELLS
@@ -31,17 +21,6 @@ from tacit.protocol.fields import ragged_of
 from tacit.protocols.histogram import local_rounds, steps
 from tacit.protocols.shared import counting
 
-Words = NDArray[np.uint16]
-
-BYTES = 256
-"""Values of a byte."""
-
-FIRST_LONG = 4
-"""The first level of more than 8 bits: it has 16."""
-
-BLOCK = 2**16
-"""Reports whose first bytes are counted at a time, in a processor's second cache."""
-
 
 def unary_counts_of(batches: Iterable[devices.Payloads], levels: range) -> Integers:
     """Of each level its number of reports, then its set bits (``level_start``).
@@ -52,66 +31,17 @@ def unary_counts_of(batches: Iterable[devices.Payloads], levels: range) -> Integ
         and reports of other levels, are not counted.
     levels : those that there are, from ``FIRST_CELLS`` on.
     """
-    first = np.zeros((levels.stop, BYTES), dtype=np.int64)
-    longs = _LongCounts(levels.stop)
-    for batch in batches:
-        if len(batch):
-            payloads = np.ascontiguousarray(batch)
-            # level times 256, plus the first bits
-            heads = _pairs(payloads, 0, ">u2").astype(np.uint16)
-            _add_heads(first, heads)
-            longs.add(payloads, heads)
-    bits = dict(enumerate(first @ unary.BITS_OF_BYTE)) | longs.counts()
+    counters = {level: unary.BitCounter(_width(level)) for level in levels}
     counts = np.zeros(local_rounds.level_start(levels.stop), dtype=np.int64)
-    for level in levels:
-        start, size = local_rounds.level_start(level), 1 << level
-        counts[start] = first[level].sum()
-        counts[start + 1 : start + 1 + size] = bits[level][:size]
+    for batch in batches:
+        for level, counter in counters.items():
+            chosen = batch[:, 0] == level
+            counts[local_rounds.level_start(level)] += np.count_nonzero(chosen)
+            counter.add(batch[:, 1 : 1 + counter.size][chosen])
+    for level, counter in counters.items():
+        start, size = local_rounds.level_start(level) + 1, 1 << level
+        counts[start : start + size] = counter.counts()[:size]
     return counts
-
-
-def _add_heads(counts: Integers, heads: NDArray[np.uint16]) -> None:
-    """Add how often each first byte came with each level, shape (levels, 256)."""
-    for start in range(0, heads.size, BLOCK):
-        found = np.bincount(heads[start : start + BLOCK], minlength=counts.size)
-        counts += found[: counts.size].reshape(counts.shape)
-
-
-class _LongCounts:
-    """How often the reports of each long level set each of its bits.
-
-    Parameters
-    ----------
-    stop : the level behind the last one.
-    """
-
-    def __init__(self, stop: int) -> None:
-        # of each level and of all below it, the first bits, as many as the level has
-        self._reaching = {
-            level: unary.BitCounter(_width(min(level, stop - 1)))
-            for level in range(FIRST_LONG, stop + 1)
-            if stop > FIRST_LONG
-        }
-
-    def add(self, payloads: devices.Payloads, heads: NDArray[np.uint16]) -> None:
-        """Add reports, and the level of each times 256 with its first byte."""
-        if not self._reaching:
-            return
-        # two bytes are set to 0 faster than reports are selected
-        pairs = _pairs(payloads, 1, "<u2") * (heads >= FIRST_LONG * BYTES)
-        self._reaching[FIRST_LONG].add(pairs.view(np.uint8).reshape(-1, 2))
-        below = _selected(payloads, heads >= (FIRST_LONG + 1) * BYTES)
-        for level in range(FIRST_LONG + 1, max(self._reaching) + 1):
-            if not len(below):
-                return
-            self._reaching[level].add(_first_bytes(below, self._reaching[level].size))
-            below = _selected(below, below[:, 0] > level)
-
-    def counts(self) -> dict[int, Integers]:
-        """By level, each of shape (2**level,)."""
-        reaching = {level: counter.counts() for level, counter in self._reaching.items()}
-        longs = list(reaching)[:-1]
-        return {level: reaching[level] - reaching[level + 1][: 1 << level] for level in longs}
 
 
 def _width(level: int) -> int:
@@ -119,29 +49,9 @@ def _width(level: int) -> int:
     return int(local_rounds.report_bytes(np.array([level]))[0])
 
 
-def _pairs(payloads: devices.Payloads, offset: int, kind: str) -> NDArray[Any]:
-    """Two bytes of each report as a number, shape (m,)."""
-    rows, size = payloads.shape
-    pairs: NDArray[Any] = np.ndarray((rows,), kind, payloads, offset=offset, strides=(size,))
-    return pairs
-
-
-def _first_bytes(payloads: devices.Payloads, width: int) -> devices.Payloads:
-    """The first bytes of bits of some reports, shape (m, width)."""
-    rows, size = payloads.shape
-    # they move as one item: several times as fast as byte by byte
-    bits: NDArray[Any] = np.ndarray((rows,), f"V{width}", payloads, offset=1, strides=(size,))
-    return np.ascontiguousarray(bits).view(np.uint8).reshape(-1, width)
-
-
-def _selected(payloads: devices.Payloads, chosen: Flags) -> devices.Payloads:
-    """Some of the payloads."""
-    rows, size = payloads.shape
-    kind, mask = pa.binary(size), pa.py_buffer(np.packbits(chosen, bitorder="little"))
-    reports = pa.FixedSizeBinaryArray.from_buffers(kind, rows, [None, pa.py_buffer(payloads)])
-    some = reports.filter(pa.BooleanArray.from_buffers(pa.bool_(), rows, [None, mask]))
-    flat = np.frombuffer(some.buffers()[1], dtype=np.uint8, count=len(some) * size)
-    return flat.reshape(-1, size)
+def _levels(query: Query) -> range:
+    """The levels of the agreed tree that hold cells."""
+    return range(FIRST_CELLS, steps.agreed_height(query) + FIRST_CELLS)
 
 
 MAX_DEVICE_HEIGHT = 7
@@ -202,7 +112,7 @@ class UnaryDevices(devices.NumberReports, devices.ReportsByInput):
         """A window's output; or a level, and as many bytes as the lowest level needs."""
         if query.step is local_rounds.report_positions:
             return super().payload_bytes(query)
-        return 1 + int(local_rounds.report_bytes(np.array([steps.agreed_height(query) + 1]))[0])
+        return 1 + _width(steps.agreed_height(query) + 1)
 
     def payloads(self, query: Query, reply: Reply) -> devices.Payloads:
         """The reports of records, one a client."""
@@ -224,15 +134,13 @@ class UnaryDevices(devices.NumberReports, devices.ReportsByInput):
         """``counts`` of all of them; unary bits are added up over batches before they are read."""
         if query.step is local_rounds.report_positions:
             return super().counts_of_batches(query, batches)
-        levels = range(FIRST_CELLS, steps.agreed_height(query) + FIRST_CELLS)
-        return unary_counts_of(batches, levels)
+        return unary_counts_of(batches, _levels(query))
 
     def reported(self, query: Query, counts: Integers) -> int:
         """The reports of all levels, or about positions."""
         if query.step is local_rounds.report_positions:
             return super().reported(query, counts)
-        levels = range(FIRST_CELLS, steps.agreed_height(query) + FIRST_CELLS)
-        return int(counts[[local_rounds.level_start(level) for level in levels]].sum())
+        return int(sum(counts[local_rounds.level_start(level)] for level in _levels(query)))
 
     def input_counts(self, query: Query, clients: Clients, rng: np.random.Generator) -> Integers:
         """How many records have each position, or each class and cell."""

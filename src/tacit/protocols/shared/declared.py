@@ -97,8 +97,8 @@ def guesses_from_ascending_scores(
     The server does not know which record of a client has which score, unless a client has one
     record only.
     """
+    yield from guesses_from_plain_scores(protocol, sizes, seed)
     scores, labels = audits.synthetic_records(sizes.records, seed, audits.POSITIVE_FRACTION)
-    yield _guesses("scores with their records", False, scores, labels)
     for size, text in CLIENT_SIZES:
         clients = tp.Clients.from_arrays(scores, labels, np.arange(scores.size) // size)
         received = received_scores(protocol, clients, tp.NoNoise())

@@ -59,9 +59,7 @@ class TestWhereCellsLie:
         masses /= masses.sum()
         knots = placed_knots(SCALE, masses, 5, FIXED_PART)
         below = np.interp(
-            SCALE.positions(knots),
-            np.arange(CELLS + 1) / CELLS,
-            np.append(0.0, np.cumsum(masses)),
+            SCALE.positions(knots), np.arange(CELLS + 1) / CELLS, np.append(0.0, np.cumsum(masses))
         )
         parts = np.diff(below, prepend=0.0, append=1.0)
         assert parts.max() <= 1 / 32 / (1 - FIXED_PART) + 1e-9

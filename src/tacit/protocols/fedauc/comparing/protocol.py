@@ -57,19 +57,14 @@ class PartNoise:
     emphasis: float
 
     @property
-    def count(self) -> RankNoise:
-        """The noise of the number of positives."""
-        return RankNoise(rank_noise.STAIRCASE, 0.3 * (1 - self.emphasis) * self.epsilon)
-
-    @property
-    def difference(self) -> RankNoise:
-        """The noise of the sum of differences."""
-        return RankNoise(rank_noise.STAIRCASE, self.emphasis * self.epsilon)
-
-    @property
-    def level(self) -> RankNoise:
-        """The noise of the sum of levels."""
-        return RankNoise(rank_noise.STAIRCASE, 0.7 * (1 - self.emphasis) * self.epsilon)
+    def by_sum(self) -> Mapping[str, RankNoise]:
+        """The noise of each of the sums of ``RankPairs.weights``."""
+        rest = 1 - self.emphasis
+        fractions = {"positives": 0.3 * rest, "differences": self.emphasis, "levels": 0.7 * rest}
+        return {
+            name: RankNoise(rank_noise.STAIRCASE, fraction * self.epsilon)
+            for name, fraction in fractions.items()
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,32 +84,28 @@ class RankPairs:
         """M, the number of records."""
         return self.first.values.size
 
-    @property
-    def difference(self) -> Ragged[np.int64]:
-        """First less second."""
-        return Ragged(self.first.values - self.second.values, self.first.offsets)
-
-    @property
-    def level(self) -> Ragged[np.int64]:
+    @cached_property
+    def _level(self) -> Ragged[np.int64]:
         """The sum of both."""
         return Ragged(self.first.values + self.second.values, self.first.offsets)
 
-    @property
+    @cached_property
     def pivot(self) -> Integers:
         """Each client's mean level, rounded, shape (K,): its sum of levels is measured from it."""
-        return np.rint(self.level.sum() / self.level.sizes).astype(np.int64)
-
-    @property
-    def centred(self) -> Ragged[np.int64]:
-        """Every record's level less its client's pivot, shape (M,)."""
-        level = self.level
-        return Ragged(level.values - np.repeat(self.pivot, level.sizes), level.offsets)
+        return np.rint(self._level.sum() / self._level.sizes).astype(np.int64)
 
     @cached_property
     def weights(self) -> Mapping[str, Ragged[np.int64]]:
-        """What a record's label counts in each of the three sums, in doubled ranks."""
-        ones = Ragged(np.ones(self.records, dtype=np.int64), self.first.offsets)
-        return {"positives": ones, "differences": self.difference, "levels": self.centred}
+        """What a record's label counts in each of the three sums, in doubled ranks.
+
+        Levels are measured from their client's pivot.
+        """
+        by_sum = {
+            "positives": np.ones(self.records, dtype=np.int64),
+            "differences": self.first.values - self.second.values,
+            "levels": self._level.values - np.repeat(self.pivot, self._level.sizes),
+        }
+        return {name: Ragged(values, self.first.offsets) for name, values in by_sum.items()}
 
     def sums(self, labels: NDArray[Any]) -> dict[str, Integers]:
         """The three sums of every client's labels, shape (..., K).
@@ -206,8 +197,8 @@ def _best_cuts(squares: Ragged[np.float64], noise: PartNoise, weight: float) -> 
     weight : of the count's errors.
     """
     starts, sizes = squares.offsets[:-1], squares.sizes
-    unit = float(noise.difference.drawn(1, 1.0).unit_variance)
-    count = float(noise.count.drawn(1, 1.0).variance)
+    unit = float(noise.by_sum["differences"].drawn(1, 1.0).unit_variance)
+    count = float(noise.by_sum["positives"].drawn(1, 1.0).variance)
     flipped_variance = response_variance(noise.epsilon) * (squares.values + weight)
     below = np.cumsum(flipped_variance)
     below -= np.repeat(below[starts] - flipped_variance[starts], sizes)
@@ -227,7 +218,8 @@ def _noise_exceeds_class(summed: Ragged[np.bool_], noise: PartNoise) -> bool:
     """
     kappa, records = response_variance(noise.epsilon), summed.values.size
     clients = np.count_nonzero(np.logical_or.reduceat(summed.values, summed.offsets[:-1]))
-    counted = clients * float(noise.count.drawn(1, 1.0).variance) + kappa * (~summed.values).sum()
+    drawn = noise.by_sum["positives"].drawn(1, 1.0)
+    counted = clients * float(drawn.variance) + kappa * (~summed.values).sum()
     return bool(counted > max((PLAUSIBLE_RATE * records / 3) ** 2, kappa * records))
 
 
@@ -262,10 +254,12 @@ def predicted_variances(asked: DifferenceRequest, noise: PartNoise) -> tuple[Cen
     noise : the noise of the sums.
     """
     ranks, pivot, responding = asked.ranks, asked.ranks.pivot, asked.responding
-    counts = asked.any_summed * noise.count.drawn(1, 1.0).variance
+    counts = asked.any_summed * noise.by_sum["positives"].drawn(1, 1.0).variance
     differences, levels = (
-        part.drawn(largest_by_client(values, ~responding), 1.0).variance.sum()
-        for part, values in ((noise.difference, ranks.difference), (noise.level, ranks.centred))
+        noise.by_sum[name]
+        .drawn(largest_by_client(ranks.weights[name], ~responding), 1.0)
+        .variance.sum()
+        for name in ("differences", "levels")
     )
     kappa = response_variance(noise.epsilon)
 
@@ -281,7 +275,7 @@ def predicted_variances(asked: DifferenceRequest, noise: PartNoise) -> tuple[Cen
     return (
         combined(ranks.first.values, both, pivot / 4),
         combined(ranks.second.values, both, pivot / 4),
-        combined(ranks.difference.values, differences / 4, np.zeros(pivot.size)),
+        combined(ranks.weights["differences"].values, differences / 4, np.zeros(pivot.size)),
     )
 
 
@@ -313,7 +307,9 @@ class DifferenceRequest:
         every_record = np.ones(clients.records, dtype=np.bool_)
         for weights in request.ranks.weights.values():
             largest = largest_by_client(weights, every_record)
-            check_sums(clients.sizes, largest, query.protocol.part_noise.level.largest_sum)
+            check_sums(
+                clients.sizes, largest, query.protocol.part_noise.by_sum["levels"].largest_sum
+            )
         return request
 
     @property
@@ -560,7 +556,7 @@ class ComparedAUC(tp.Protocol):
     def _responding(self, ranks: RankPairs) -> Flags:
         if isinstance(self.trust, tp.Local):
             return np.ones(ranks.records, dtype=np.bool_)
-        return records_that_respond(ranks.difference, self.part_noise)
+        return records_that_respond(ranks.weights["differences"], self.part_noise)
 
 
 def _noisy_sums(
@@ -569,11 +565,11 @@ def _noisy_sums(
     """The noisy sums of the records that do not respond, of every client, shape (..., K)."""
     ranks, shape = request.ranks, (request.any_summed.size,)
     exact = ranks.sums(labels * ~request.responding)
-    counted = exact["positives"] + noise.draw(parts.count.drawn(1, 1.0), shape)
+    counted = exact["positives"] + noise.draw(parts.by_sum["positives"].drawn(1, 1.0), shape)
     noisy = {"positives": np.where(request.any_summed, counted, np.zeros_like(counted))}
-    for name, part in (("differences", parts.difference), ("levels", parts.level)):
+    for name in ("differences", "levels"):
         largest = largest_by_client(ranks.weights[name], ~request.responding)
-        noisy[name] = exact[name] + noise.draw(part.drawn(largest, 1.0), shape)
+        noisy[name] = exact[name] + noise.draw(parts.by_sum[name].drawn(largest, 1.0), shape)
     return noisy
 
 
