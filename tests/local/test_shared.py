@@ -109,11 +109,7 @@ RANGE = r"values must be in \[0, 1\], got 1.5 in b, row 2; set the domain by pub
             VALUES,
             r"^second values must be in \[0, 3\], got -1.0 in a, row 1;",
         ),
-        (
-            UStatistic(Collision(range(20)), 1.0),
-            VALUES,
-            "values 0, 1, 2, 3, ..., 19, got 0.5",
-        ),
+        (UStatistic(Collision(range(20)), 1.0), VALUES, "values 0, 1, 2, 3, ..., 19, got 0.5"),
         (UStatistic("kendall", 1.0), ONE_CLASS, "tau needs a second value of each record"),
         (PairedUStatistic("kendall", 1.0), ONE_CLASS, "tau needs a second value of each record"),
     ],

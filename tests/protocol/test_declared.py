@@ -9,14 +9,7 @@ import pytest
 import tacit
 from tacit import DPAUC, Clients, FedAUC, ScoreHistogram
 from tacit.privacy.noise import NoiseSource
-from tacit.protocol.conversation import (
-    ClientState,
-    Conversation,
-    Protocol,
-    Query,
-    Reply,
-    step,
-)
+from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
 from tacit.protocol.declared import (
     NONE_WRITTEN,
     REVEALED,

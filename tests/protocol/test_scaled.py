@@ -64,8 +64,7 @@ def test_steps_get_positions_and_the_clients_stay_as_they_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "unit"),
-    [(Brier(1.0), "probability"), (CountedCells(scale="real"), "real")],
+    ("protocol", "unit"), [(Brier(1.0), "probability"), (CountedCells(scale="real"), "real")]
 )
 def test_what_a_protocol_takes(protocol: Protocol, unit: str) -> None:
     assert protocol.unit == unit

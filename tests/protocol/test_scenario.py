@@ -13,13 +13,7 @@ from hypothesis import strategies as st
 
 from tacit.metrics.cells.score_scale import LOG_ODDS, REAL, SCALES, named_scale
 from tacit.metrics.ranking import auc
-from tacit.protocol.scenario import (
-    MAX_RECORDS,
-    Form,
-    Scenario,
-    Shape,
-    plausible_shapes,
-)
+from tacit.protocol.scenario import MAX_RECORDS, Form, Scenario, Shape, plausible_shapes
 
 SHAPES = [Shape(0.65), Shape(0.9), Shape(0.8, "calibrated")]
 

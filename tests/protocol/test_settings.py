@@ -17,11 +17,7 @@ class Lamp:
 
     power: float = setting(help="in watts")
     colour: Literal["red", "blue"] | None = setting(default=None, help="of the light")
-    socket: str = setting(
-        default="screw",
-        choices=("screw", "bayonet"),
-        help="how it is held",
-    )
+    socket: str = setting(default="screw", choices=("screw", "bayonet"), help="how it is held")
     ends: tuple[int, int] = setting(default=(0, 1), help=None)
     plain: float = 0.5
 

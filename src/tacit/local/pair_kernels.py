@@ -99,7 +99,7 @@ class Axis:
         DataError : naming client, row and value, for a value outside the public domain; or where
             records have no second value.
         """
-        values = self._data(clients)
+        values = column_of(clients, self.column)
         if self.grid:
             grid = np.array(self.grid)
             cells = np.minimum(np.searchsorted(grid, values), grid.size - 1)
@@ -112,11 +112,6 @@ class Axis:
         else:
             positions = named_scale(self.scale).positions(values)
         return np.minimum((positions * self.bins).astype(np.int64), self.bins - 1)
-
-    def _data(self, clients: Clients) -> NDArray[Any]:
-        if self.column == "labels":
-            return clients.labels
-        return clients.scores if self.column == "values" else second_values(clients)
 
     def check(self, clients: Clients, values: NDArray[Any], inside: NDArray[np.bool_]) -> None:
         """Refuse values of which not all are inside the public domain.
@@ -179,6 +174,13 @@ class SymbolSpace:
         return np.ravel_multi_index(cells, self.sizes).astype(np.int64)
 
 
+def column_of(clients: Clients, column: Column) -> NDArray[Any]:
+    """A column's value of every record, shape (M,)."""
+    if column == "labels":
+        return clients.labels
+    return clients.scores if column == "values" else second_values(clients)
+
+
 def second_values(clients: Clients) -> Floats:
     """The second value of every record, shape (M,).
 
@@ -209,23 +211,23 @@ class PairKernel:
 
     Parameters
     ----------
-    called : its name in a result.
     figure : the name of its mean over all pairs.
-    columns : which of a record's values it uses.
     plain : its mean over pairs of two symbols, with values uniform inside bins, shape (k, k).
     exact : its exact mean over all pairs of records; for ``"auc"`` the AUC.
+    columns : which of a record's values it uses.
     limits : the least and the largest value of that mean, for a number of records.
     variation : its range within a pair of cells, shape (k, k); None for a kernel that needs a
         finite domain.
+    called : the name in a result of a kernel that has no word.
     """
 
-    called: str
     figure: str
-    columns: tuple[Column, ...]
     plain: Callable[[SymbolSpace], Floats]
     exact: Callable[[Clients, SymbolSpace], float]
-    limits: Callable[[SymbolSpace, int], tuple[float, float]]
+    columns: tuple[Column, ...] = ("values",)
+    limits: Callable[[SymbolSpace, int], tuple[float, float]] = lambda space, records: UNIT
     variation: Callable[[SymbolSpace], Floats] | None = None
+    called: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,7 +290,7 @@ def user_kernel(kernel: Any, grid: tuple[float, ...]) -> PairKernel:
     def limits(space: SymbolSpace, records: int) -> tuple[float, float]:
         return float(table.min()), float(table.max())
 
-    return PairKernel(called, "U-statistic", ("values",), lambda space: table, exact, limits)
+    return PairKernel("U-statistic", lambda space: table, exact, limits=limits, called=called)
 
 
 def _symmetric(table: Floats, grid: tuple[float, ...]) -> Floats:
@@ -355,39 +357,31 @@ def _auc_variation(space: SymbolSpace) -> Floats:
 
 KERNELS = {
     "gini": PairKernel(
-        "gini",
         "Gini mean difference",
-        ("values",),
         _gini,
         lambda clients, space: pairwise.gini_mean_difference(clients.scores),
-        _gini_limits,
-        _gini_variation,
+        limits=_gini_limits,
+        variation=_gini_variation,
     ),
     "collision": PairKernel(
-        "collision",
         "collision probability",
-        ("values",),
         lambda space: np.eye(space.symbols),
         lambda clients, space: pairwise.collision_probability(clients.scores),
-        lambda space, records: UNIT,
     ),
     "kendall": PairKernel(
-        "kendall",
         "Kendall's tau",
-        ("values", "second values"),
         lambda space: pairwise.kendall_table(*space.sizes),
         lambda clients, space: pairwise.kendall_tau(clients.scores, second_values(clients)),
+        ("values", "second values"),
         lambda space, records: (-1.0, 1.0),
         _kendall_variation,
     ),
     "auc": PairKernel(
-        "auc",
         AUC_FIGURE,
-        ("labels", "values"),
         lambda space: pairwise.auc_table(space.sizes[1]),
         lambda clients, space: auc(clients.scores, clients.labels),
-        lambda space, records: UNIT,
-        _auc_variation,
+        ("labels", "values"),
+        variation=_auc_variation,
     ),
 }
 """The kernels that have names."""

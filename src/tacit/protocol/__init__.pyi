@@ -1,14 +1,6 @@
 """What a protocol's author imports, and where it is."""
 
-from .audits import (
-    AttackSizes,
-    AuditCase,
-    AuditTrial,
-    ErrorCase,
-    Guesses,
-    LawTraits,
-    SelfTestCases,
-)
+from .audits import AttackSizes, AuditCase, AuditTrial, ErrorCase, Guesses, LawTraits, SelfTestCases
 from .conversation import (
     ClientState,
     Conversation,
@@ -47,12 +39,7 @@ from .foundations import (
 from .mpc import MPCProgram, Peers, SharedRun
 from .registry import SettingError, kind_of, protocol_names, protocol_of, register
 from .releases import Released, Sums, ask, by_view, release
-from .scaled import (
-    UNIT_INTERVAL,
-    ScaledScores,
-    check_scores_in_unit_interval,
-    scale_setting,
-)
+from .scaled import UNIT_INTERVAL, ScaledScores, check_scores_in_unit_interval, scale_setting
 from .scenario import (
     Round,
     Scenario,

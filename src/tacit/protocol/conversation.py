@@ -225,7 +225,7 @@ class Protocol(Declarations, ABC):
             return planning.families(scenario, metric)
         if not cls.trusts or metric != Metric.of_figure(cls.figure):
             return ()
-        budget = {"epsilon": scenario.epsilon} if cls.takes_epsilon({}) else {}
+        budget = {"epsilon": scenario.epsilon} if "epsilon" in known_settings(cls) else {}
         made = accepted(partial(cls, **each, **budget) for each in cls.planned)
         tuned = len(cls.planned) > 1
         return (Family(made, cls.trusts, cls.given_up, metric, tuned=tuned),)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,6 +20,7 @@ from tacit.data.splitting import federation
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.noise import NoNoise
 from tacit.protocol import audits
+from tacit.protocol.settings import known_settings
 from tacit.protocol.steps import ClientState
 from tacit.results.figure import Figure
 from tacit.results.server_result import ServerResult
@@ -68,7 +69,7 @@ class Declarations:
     @classmethod
     def takes_epsilon(cls: Any, settings: Mapping[str, Any]) -> bool:
         """Whether these settings have a privacy budget, called epsilon."""
-        return any(each.name == "epsilon" for each in fields(cls))
+        return "epsilon" in known_settings(cls)
 
     @classmethod
     def audit_case(cls, settings: Mapping[str, Any]) -> audits.AuditCase:
@@ -189,11 +190,7 @@ class Declarations:
 
 def _without_default(kind: Any) -> set[str]:
     """The settings of a protocol that have no default."""
-    return {
-        each.name
-        for each in fields(kind)
-        if each.default is MISSING and each.default_factory is MISSING
-    }
+    return {name for name, known in known_settings(kind).items() if known.needed}
 
 
 NO_REPORTS = "without randomness these are no reports; tests enumerate their odds"

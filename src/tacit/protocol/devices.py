@@ -144,7 +144,16 @@ class ReportsByInput(DeviceReports):
 
 
 class NumberReports(DeviceReports):
-    """Reports of one whole number each, below a bound."""
+    """Reports of one whole number each, below a bound, by a protocol's last step.
+
+    Parameters
+    ----------
+    protocol : the protocol.
+    """
+
+    def __init__(self, protocol: Any) -> None:
+        self._protocol = protocol
+        self.steps = protocol.steps[-1:]
 
     number_bytes: int
     """Of a payload: the number, little-endian."""

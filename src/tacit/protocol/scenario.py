@@ -156,20 +156,15 @@ class Scenario:
     classes: int = 2
 
     def __post_init__(self) -> None:
-        if not 2 <= self.records <= MAX_RECORDS:
-            raise ValueError(f"records must be from 2 to {MAX_RECORDS}, got {self.records}")
-        if not 1 <= self.positives < self.records:
-            raise ValueError(
-                f"positives must be from 1 to {self.records - 1}, fewer than the records, "
-                f"got {self.positives}"
-            )
-        if not 1 <= self.clients <= self.records:
-            raise ValueError(
-                f"clients must be from 1 to {self.records}, as each holds a record, "
-                f"got {self.clients}"
-            )
-        if not 2 <= self.classes <= MAX_CATEGORIES:
-            raise ValueError(f"classes must be from 2 to {MAX_CATEGORIES}, got {self.classes}")
+        for name, least, most, why in (
+            ("records", 2, MAX_RECORDS, ""),
+            ("positives", 1, self.records - 1, ", fewer than the records"),
+            ("clients", 1, self.records, ", as each holds a record"),
+            ("classes", 2, MAX_CATEGORIES, ""),
+        ):
+            if not least <= getattr(self, name) <= most:
+                got = getattr(self, name)
+                raise ValueError(f"{name} must be from {least} to {most}{why}, got {got}")
         check_budget(self.epsilon)
 
     @property

@@ -81,10 +81,7 @@ class ClientState:
     """
 
     def __init__(
-        self,
-        whole: tuple[ClientState, int, int] | None = None,
-        *,
-        same_places: bool = False,
+        self, whole: tuple[ClientState, int, int] | None = None, *, same_places: bool = False
     ) -> None:
         self.same_places = same_places
         self._notes: dict[tuple[Any, ...], Any] = {}

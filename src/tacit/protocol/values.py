@@ -43,13 +43,9 @@ class Kind:
     @classmethod
     def of(cls, value_type: Any) -> Kind:
         """A dataclass or named tuple, by its fields."""
-        if issubclass(value_type, tuple):
-            return cls(value_type, lambda value: dict(value._asdict()), value_type)
-        names = [field.name for field in fields(value_type)]
+        named = getattr(value_type, "_fields", ()) or [field.name for field in fields(value_type)]
         return cls(
-            value_type,
-            lambda value: {name: getattr(value, name) for name in names},
-            value_type,
+            value_type, lambda value: {name: getattr(value, name) for name in named}, value_type
         )
 
     @property

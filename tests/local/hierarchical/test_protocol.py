@@ -22,11 +22,7 @@ from tacit.local.hierarchical.protocol import (
 )
 from tacit.metrics.cells.score_scale import PROBABILITY, SCALES
 from tacit.privacy.mechanisms.interface import Distribution
-from tacit.privacy.mechanisms.response import (
-    RandomisedResponse,
-    UniformIntegers,
-    flip_probability,
-)
+from tacit.privacy.mechanisms.response import RandomisedResponse, UniformIntegers, flip_probability
 from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import Query
 from tacit.protocol.settings import Choice

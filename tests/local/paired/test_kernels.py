@@ -18,11 +18,7 @@ from tacit.local.paired.estimate import (
     area_shared_covariance,
     matching_variance,
 )
-from tacit.local.paired.kernels import (
-    BOUNDS,
-    GRIDS,
-    paired_values,
-)
+from tacit.local.paired.kernels import BOUNDS, GRIDS, paired_values
 from tacit.local.paired.mpc import drawn_seats, seated_pairs
 
 UNITS = st.one_of(st.sampled_from([0.0, 0.25, 0.5, 1.0]), st.floats(0, 1))

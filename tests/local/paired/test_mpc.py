@@ -51,11 +51,7 @@ def records(kernel: str, pairs: int, seed: int) -> NDArray[np.float64]:
 
 
 def work(
-    kernel: str,
-    kind: str,
-    rows: NDArray[np.float64],
-    epsilon: float = 1.0,
-    silent: bool = False,
+    kernel: str, kind: str, rows: NDArray[np.float64], epsilon: float = 1.0, silent: bool = False
 ) -> PairWork:
     low, high = BOUNDS[kernel]
     source = NoNoise() if silent else SystemNoise()

@@ -14,17 +14,8 @@ from tacit import Clients, ClientState, DataError, Evaluation, binormal_scores, 
 from tacit.data.ragged import Ragged
 from tacit.local import turns
 from tacit.local.turns import CELLS
-from tacit.local.two_round.first_round import (
-    AssignedRounds,
-    FirstRound,
-    ScoreModel,
-)
-from tacit.local.two_round.protocol import (
-    TwoRoundAUC,
-    draw_turns,
-    report_cells,
-    report_influences,
-)
+from tacit.local.two_round.first_round import AssignedRounds, FirstRound, ScoreModel
+from tacit.local.two_round.protocol import TwoRoundAUC, draw_turns, report_cells, report_influences
 from tacit.local.two_round.second_round import Influence, _second_order, cell_bias
 from tacit.privacy import bounded
 from tacit.privacy.bounded import SlidingWindow
@@ -246,7 +237,7 @@ def exact_conclusion(model: ScoreModel, truth: ScoreModel, private: bool) -> flo
     """What the second round concludes from reports that came exactly as often as expected."""
     records = np.array([600, 400]) if not private else np.array([1000])
     plan = Influence(model, 1.0, private, False, np.stack([records, records]))
-    return plan.conclude(expected_counts(plan, truth)).value
+    return plan.conclude(expected_counts(plan, truth))[0]
 
 
 def expected_counts(plan: Influence, truth: ScoreModel) -> Any:
@@ -279,13 +270,13 @@ def test_the_variance_rests_on_the_reports_of_both_rounds(private: bool) -> None
     among = np.array([numbers.variance for numbers in plan.distributions])
     records, reporting = sizes
     by_model = np.sum(noise / reporting + among * (1 / reporting - 1 / records)) * scale
-    expected = plan.conclude(expected_counts(plan, model)).variance
+    expected = plan.conclude(expected_counts(plan, model))[1]
     assert expected == pytest.approx(by_model, rel=2e-3)
     equal = np.zeros((reporting.size, plan.report.window.outputs))
     equal[:, 0] = reporting
     left = (records - reporting + 1) / records * (noise + among)
     by_turns = np.sum(left / reporting - np.maximum(left - noise, 0) / records) * scale
-    assert plan.conclude(equal.astype(np.int64)).variance == pytest.approx(by_turns)
+    assert plan.conclude(equal.astype(np.int64))[1] == pytest.approx(by_turns)
     assert by_turns < 0.8 * by_model
 
 

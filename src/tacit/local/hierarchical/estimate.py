@@ -330,10 +330,9 @@ def _warnings(error: float, cell_variance: float) -> tuple[str, ...]:
             "not enough signal at this epsilon for this number of records: "
             f"the predicted error of the AUC is {error:.2f}",
         )
-    warnings = []
     if cell_variance > error:
-        warnings.append(
+        return (
             "what the cells hide outweighs the privacy noise: use a larger height, or map the "
-            "scores by an agreed public function so that they spread over their scale"
+            "scores by an agreed public function so that they spread over their scale",
         )
-    return tuple(warnings)
+    return ()

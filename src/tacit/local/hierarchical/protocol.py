@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -313,10 +313,6 @@ class HadamardDevices(devices.NumberReports):
     """
 
     number_bytes = 4
-
-    def __init__(self, protocol: Any) -> None:
-        self._protocol = protocol
-        self.steps = (protocol.steps[-1],)
 
     def instructions(self, query: tp.Query) -> devices.Instructions:
         """The height, and how many of ``2**64`` words flip the bit."""

@@ -204,12 +204,7 @@ def _gini(arrays: Any, left: Any, right: Any) -> Any:
     return 2 * arrays.where(left[0] > right[0], apart, 0) - apart
 
 
-_KERNELS = {
-    "auc": _auc,
-    "collision": _collision,
-    "kendall": _kendall,
-    "gini": _gini,
-}
+_KERNELS = {"auc": _auc, "collision": _collision, "kendall": _kendall, "gini": _gini}
 """Every kernel of a left and a right record, of arrays of numbers or of integers on shares."""
 
 

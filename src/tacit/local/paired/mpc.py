@@ -16,17 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
-from tacit.data.ragged import Ragged
 from tacit.local.paired import kernels
 from tacit.local.paired.noise import RESPONSE, PairNoise
 from tacit.privacy.mechanisms.response import UniformIntegers
-from tacit.privacy.noise import NoiseSource, NoNoise
-from tacit.protocol.conversation import ClientState, Query, Reply
 from tacit.protocol.fields import ragged_of
-from tacit.protocol.mpc import MPCError, MPCProgram, Peers, SharedRun, Words
+from tacit.protocol.mpc import MPCError, SharedRun, Words
 
 SEED_BOUND = 2**62
 """Upper bound of the clients' random numbers."""
@@ -48,12 +44,12 @@ def believed_records(sizes: NDArray[Any], matchings: int) -> int:
     7
     """
     if np.min(sizes) < 0:
-        raise DataError(f"numbers of records must be at least 0, got {np.min(sizes)}")
+        raise tp.DataError(f"numbers of records must be at least 0, got {np.min(sizes)}")
     records = int(sum(sizes.ravel().tolist()))  # exact, where 64 bits would overflow
     if records < 2:
-        raise DataError(f"pairs need at least two records, got {records}")
+        raise tp.DataError(f"pairs need at least two records, got {records}")
     if records * matchings > MAX_SEATS:
-        raise DataError(
+        raise tp.DataError(
             f"{matchings} matchings pair at most {MAX_SEATS // matchings} records, got {records}"
         )
     return records
@@ -174,13 +170,13 @@ class PairWork:
 
     kernel: str
     pair_noise: PairNoise
-    source: NoiseSource
+    source: tp.NoiseSource
     rows: Floats
 
     @property
     def threshold(self) -> int:
         """A joint coin flips a value when it falls below this, of ``2**30``."""
-        if isinstance(self.source, NoNoise):
+        if isinstance(self.source, tp.NoNoise):
             return 0
         threshold = math.ceil(
             self.pair_noise.response.probability * kernels.COIN_MODULUS * COIN_SLACK
@@ -188,7 +184,7 @@ class PairWork:
         return min(threshold, kernels.COIN_MODULUS // 2)
 
     def shares(
-        self, run: SharedRun, indices: Integers, leading: NDArray[np.bool_], chunk: int
+        self, run: SharedRun, indices: Integers, leading: NDArray[np.bool_], chunk: int = CHUNK
     ) -> Iterator[Words]:
         """This party's shares of noisy values of pairs with another party's records, in chunks.
 
@@ -224,27 +220,25 @@ class PairWork:
         return self.source.draw(self.pair_noise.part, (pairs,))
 
 
-@dataclass(frozen=True)
-class PairsProgram(MPCProgram):
+class PairsProgram(tp.MPCProgram):
     """The noisy values of all pairs, as ``compute_pairs`` gives them.
 
     A client computes the pairs of its records alone, and those with each other client in one
     session of the two. It sends the server its share of every pair that has one of its records.
-
-    Parameters
-    ----------
-    chunk : how many pairs two clients compute at once.
     """
 
-    chunk: int = CHUNK
-
-    def offer(self, clients: Clients, query: Query) -> Mapping[str, Any]:
+    def offer(self, clients: tp.Clients, query: tp.Query) -> Mapping[str, Any]:
         """The number of records, which is public."""
         return {"records": clients.records}
 
     def compute(
-        self, clients: Clients, query: Query, noise: NoiseSource, state: ClientState, peers: Peers
-    ) -> Reply:
+        self,
+        clients: tp.Clients,
+        query: tp.Query,
+        noise: tp.NoiseSource,
+        state: tp.ClientState,
+        peers: tp.Peers,
+    ) -> tp.Reply:
         """Shares of the values of this client's pairs, in the order of the pairs.
 
         Raises
@@ -268,13 +262,11 @@ class PairsProgram(MPCProgram):
             elif index in (lower, higher):
                 leading = record_pairs.owners[0, pairs] == index
                 with peers.link((lower, higher), pairs.size) as run:
-                    parts = list(
-                        work.shares(run, np.where(leading, first, second), leading, self.chunk)
-                    )
+                    parts = list(work.shares(run, np.where(leading, first, second), leading))
                 values[pairs] = np.concatenate(parts).view(np.int64)
         return {"values": values[record_pairs.of_client(index)]}
 
-    def combined(self, query: Query, replies: Sequence[Reply]) -> Reply:
+    def combined(self, query: tp.Query, replies: Sequence[tp.Reply]) -> tp.Reply:
         """The values that the shares add up to.
 
         Raises
@@ -300,7 +292,7 @@ class PairsProgram(MPCProgram):
         return {"values": values.reshape(settings.pairs_a_record, -1)}
 
 
-def checked_seats(query: Query) -> Ragged[np.int64]:
+def checked_seats(query: tp.Query) -> tp.Ragged[np.int64]:
     """The seats of a query, as many permutations of the records as were agreed.
 
     Raises
@@ -310,14 +302,16 @@ def checked_seats(query: Query) -> Ragged[np.int64]:
     ragged, matchings = ragged_of(query.per_client["seats"], "seats"), query.protocol.pairs_a_record
     seats = ragged.values
     if seats.ndim < 2 or seats.shape[-2] != matchings:
-        raise DataError(f"records take part in {matchings} matchings, got seats of {seats.shape}")
+        raise tp.DataError(
+            f"records take part in {matchings} matchings, got seats of {seats.shape}"
+        )
     every = np.broadcast_to(np.arange(seats.shape[-1]), seats.shape)
     if not np.array_equal(np.sort(seats, axis=-1), every):
-        raise DataError("in every matching each record has one seat, and each seat one record")
+        raise tp.DataError("in every matching each record has one seat, and each seat one record")
     return ragged
 
 
-def _offsets(peers: Peers, own: int, records: int) -> Integers:
+def _offsets(peers: tp.Peers, own: int, records: int) -> Integers:
     """Where each client's records begin and end, from the numbers that they announced.
 
     A message keeps no offsets between clients. Each record of this client has a seat of its own in

@@ -261,12 +261,12 @@ class PairedUStatistic(ReportDeclarations, tp.Protocol):
     @property
     def needs_labels(self) -> bool:
         """Whether the kernel reads labels."""
-        return isinstance(self.kernel, kernels.Area)
+        return "labels" in KERNELS[self.function].columns
 
     @property
     def needs_second_values(self) -> bool:
         """Whether the kernel reads second values."""
-        return isinstance(self.kernel, kernels.Kendall)
+        return "second values" in KERNELS[self.function].columns
 
     def exact(self, clients: tp.Clients) -> float:
         """The exact figure of all clients' records, which is not private."""
@@ -430,10 +430,7 @@ def paired_forecast(
     of_pairs = (matching_term + noise / (matchings * (n // 2))) / pair_fraction**2
     of_counts = (shape.auc * (negatives - positives) / (positives * negatives)) ** 2 * counted
     return forecast.Forecast(
-        math.sqrt(of_pairs + of_counts),
-        0.0,
-        min(positives, negatives),
-        math.sqrt(counted),
+        math.sqrt(of_pairs + of_counts), 0.0, min(positives, negatives), math.sqrt(counted)
     )
 
 
@@ -451,9 +448,7 @@ def paired_traffic(protocol: PairedUStatistic, scenario: tp.Scenario) -> tp.Traf
     traffic = tp.traffic_of_rounds(rounds, scenario)
     pairs = matchings * scenario.records_per_client * (1 - 1 / scenario.clients)
     return replace(
-        traffic,
-        seconds=traffic.seconds + PAIR_SECONDS * pairs,
-        beyond=round(PAIR_BYTES * pairs),
+        traffic, seconds=traffic.seconds + PAIR_SECONDS * pairs, beyond=round(PAIR_BYTES * pairs)
     )
 
 

@@ -267,7 +267,7 @@ class TwoRoundDevices(devices.NumberReports, devices.ReportsByInput):
     number_bytes = 2
 
     def __init__(self, protocol: Any, devices: int) -> None:
-        self._protocol = protocol
+        super().__init__(protocol)
         self._first: FirstRound = protocol.first_round
         self.steps = protocol.steps[1:]
         self.first_turns = self._first.slots(devices)

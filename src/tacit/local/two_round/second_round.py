@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,13 +30,6 @@ from tacit.results.server_result import ServerResult
 
 PARTS = 4
 """Number of points that represent one cell in a distribution of reported numbers."""
-
-
-class Concluded(NamedTuple):
-    """The AUC of two rounds, and its variance from the second round's noise and sampling."""
-
-    value: float
-    variance: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +90,10 @@ class Influence:
         masses = np.concatenate([weight * distribution.masses for weight, distribution in parts])
         return tailored_report(self.epsilon, PointMasses(points, masses))
 
-    def conclude(self, counts: Integers) -> Concluded:
+    def conclude(self, counts: Integers) -> tuple[float, float]:
         """The one-step estimate from how often each report came, shape (C, outputs).
+
+        With its variance by the second round's noise and sampling.
 
         Public labels: ``a + b - A`` with a and b the classes' mean numbers. Private labels: ``A +
         (mean - A) / rarer`` with the fraction of the rarer class. Where a class has no report left
@@ -107,15 +102,15 @@ class Influence:
         area = float(self.model.area)
         reporting = self.sizes[1]
         if not reporting.all():
-            return Concluded(area, np.nan)
+            return area, np.nan
         values = np.stack([self.report.values(distribution) for distribution in self.distributions])
         means = np.sum(values * counts, axis=-1) / reporting
         squares = np.sum(counts * (values - means[:, np.newaxis]) ** 2, axis=-1)
         variance = float(self._mean_variances(squares).sum())
         if self.private_labels:
             scale = 1 / self.rarer
-            return Concluded(area + scale * float(means[0] - area), variance * scale**2)
-        return Concluded(float(means.sum()) - area, variance)
+            return area + scale * float(means[0] - area), variance * scale**2
+        return float(means.sum()) - area, variance
 
     def _mean_variances(self, squares: Floats) -> Floats:
         """The variances of the classes' mean reports about the means of all records, shape (C,).
@@ -216,14 +211,14 @@ class Result:
     ) -> Result:
         """The result of the counts of both rounds' reports, shapes (C, outputs)."""
         model = plan.model
-        concluded = plan.conclude(second_counts[:, : plan.report.window.outputs])
+        value, variance = plan.conclude(second_counts[:, : plan.report.window.outputs])
         drawn = first_round.trials(model, first_counts, trials)
-        alone = math.isnan(concluded.variance)
+        alone = math.isnan(variance)
         errors = drawn.area - model.area if alone else _second_order(drawn, model, first_round)
         fraction_errors = drawn.positive_fraction - model.positive_fraction
         return cls(
-            concluded.value,
-            0.0 if alone else math.sqrt(concluded.variance),
+            value,
+            0.0 if alone else math.sqrt(variance),
             _root_mean_square(errors),
             cell_bias(model),
             float(model.positive_fraction),

@@ -187,9 +187,6 @@ def mean_result(
     error = np.sqrt(estimator.privacy_variance(unit_weights))
     variation = _cell_variance(estimator, tables)
     classless = np.full_like(value, np.nan)
-    warnings: tuple[str, ...] = ()
-    if value.ndim == 0:
-        warnings = _cell_warnings(float(error), float(variation))
     return ServerResult(
         value=value,
         privacy_error=error,
@@ -197,7 +194,7 @@ def mean_result(
         positives=classless,
         negatives=classless,
         approximation_error=np.sqrt(variation),
-        warnings=warnings,
+        warnings=_cell_warnings(error, variation),
         limits=limits,
     )
 
@@ -237,12 +234,7 @@ def area_result(
     privacy, sampling, variation = (
         np.where(known, np.sqrt(variance), np.nan) for variance in errors
     )
-    warnings: tuple[str, ...] = ()
-    if value.ndim == 0:
-        warnings = _cell_warnings(float(privacy), float(variation) ** 2)
-        warnings = (
-            _signal_warnings(float(positives), float(negatives), float(class_error)) or warnings
-        )
+    unclear = _signal_warnings(positives, negatives, class_error)
     return ServerResult(
         value=value,
         privacy_error=privacy,
@@ -251,7 +243,7 @@ def area_result(
         negatives=negatives,
         positives_error=class_error,
         approximation_error=variation,
-        warnings=warnings,
+        warnings=unclear or _cell_warnings(privacy, variation**2),
     )
 
 
@@ -270,16 +262,18 @@ def _cell_variance(
     return np.asarray(remaining**2 + estimator.crowding_variance(tables.variation, read))
 
 
-def _cell_warnings(error: float, variation: float) -> tuple[str, ...]:
-    if not math.sqrt(variation) > error:
+def _cell_warnings(error: Floats, variation: Floats) -> tuple[str, ...]:
+    """What a single run says of its bins."""
+    if error.ndim or not math.sqrt(variation) > error:
         return ()
     return (
         "what the bins hide outweighs the privacy noise: use more bins, or a narrower public range",
     )
 
 
-def _signal_warnings(positives: float, negatives: float, class_error: float) -> tuple[str, ...]:
-    if min(positives, negatives) > 0:
+def _signal_warnings(positives: Floats, negatives: Floats, class_error: Floats) -> tuple[str, ...]:
+    """What a single run says of class sizes that are lost in noise."""
+    if positives.ndim or min(positives, negatives) > 0:
         return ()
     return (
         f"not enough signal at this epsilon: the noisy class totals are {positives:.1f} and "

@@ -90,10 +90,6 @@ class Range(Between):
         """How a column is cut."""
         return pair_kernels.Axis(column, low=self.low, high=self.high, bins=self.bins)
 
-    def scaled(self, scale: str) -> Range | Scaled:
-        """The whole range from 0 to 1 on a scale instead; another range stays."""
-        return Scaled(scale, self.bins) if (self.low, self.high) == UNIT else self
-
 
 @dataclass(frozen=True)
 class Scaled(Choice):
@@ -119,10 +115,6 @@ class Scaled(Choice):
         """How a column is cut."""
         return pair_kernels.Axis(column, bins=self.bins, scale=self.scale)
 
-    def scaled(self, scale: str) -> Scaled:
-        """As many bins on another scale."""
-        return Scaled(scale, self.bins)
-
 
 @dataclass(frozen=True)
 class Listed(Choice):
@@ -143,10 +135,6 @@ class Listed(Choice):
     def axis(self, column: pair_kernels.Column) -> pair_kernels.Axis:
         """The values as the cells of a column."""
         return pair_kernels.Axis(column, grid=tuple(self.values))
-
-    def scaled(self, scale: str) -> Listed:
-        """The same: nothing is cut."""
-        return self
 
 
 @dataclass(frozen=True)
@@ -170,7 +158,7 @@ class Kernel(Choice):
         """How the columns that it reads are cut; an axis without bins takes those that suit."""
 
     def scaled(self, scale: str) -> Kernel:
-        """The same on a scale of scores, where distances of values do not matter."""
+        """The same on a scale of scores; as it is where distances of values matter."""
         return self
 
 
@@ -222,7 +210,28 @@ class Collision(Finite):
 
 
 @dataclass(frozen=True)
-class Kendall(Kernel):
+class Ordering(Kernel):
+    """A kernel that an increasing map of the values does not change.
+
+    Parameters
+    ----------
+    domain : of the values.
+    """
+
+    domain: Range | Scaled | Listed = Range()
+
+    def scaled(self, scale: str) -> Kernel:
+        """With as many bins on the scale; a range that is not from 0 to 1, and values, stay."""
+        domain = self.domain
+        if isinstance(domain, Listed) or (
+            isinstance(domain, Range) and (domain.low, domain.high) != UNIT
+        ):
+            return self
+        return replace(self, domain=Scaled(scale, domain.bins))
+
+
+@dataclass(frozen=True)
+class Kendall(Ordering):
     """``sign(x - x') sign(z - z')`` of records with second values z.
 
     Parameters
@@ -231,7 +240,6 @@ class Kendall(Kernel):
     second : the domain of the second values.
     """
 
-    domain: Range | Scaled | Listed = Range()
     second: Same | Range | Listed = Same()
 
     word = "kendall"
@@ -244,13 +252,9 @@ class Kendall(Kernel):
             return first, replace(first, column="second values")
         return first, self.second.axis("second values")
 
-    def scaled(self, scale: str) -> Kernel:
-        """The same on a scale of scores."""
-        return replace(self, domain=self.domain.scaled(scale))
-
 
 @dataclass(frozen=True)
-class Area(Kernel):
+class Area(Ordering):
     """The AUC: of scores, with private classes.
 
     Parameters
@@ -258,18 +262,12 @@ class Area(Kernel):
     domain : of the scores.
     """
 
-    domain: Range | Scaled | Listed = Range()
-
     word = "auc"
 
     @property
     def axes(self) -> tuple[pair_kernels.Axis, ...]:
         """Of the classes, and of the scores."""
         return pair_kernels.Axis("labels", grid=UNIT), self.domain.axis("values")
-
-    def scaled(self, scale: str) -> Kernel:
-        """The same on a scale of scores."""
-        return replace(self, domain=self.domain.scaled(scale))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar, cast
 
@@ -23,7 +23,6 @@ from tacit.arrays import Floats, Integers
 from tacit.data import units
 from tacit.data.splitting import federation
 from tacit.local import pair_kernels, turns
-from tacit.local.pair_kernels import Axis
 from tacit.local.ustatistic import kernels
 from tacit.local.ustatistic.estimate import area_result, mean_result, symbol_counts
 from tacit.metrics.cells.score_scale import EVEN
@@ -291,14 +290,14 @@ class UStatistic(ReportDeclarations, tp.Protocol):
 
     def _warned(self, result: tp.ServerResult, bins: int) -> tp.ServerResult:
         """The result of a single run, with a warning about few bins."""
-        warnings = list(result.warnings)
         cuts = [axis.bins for axis in self.space(bins).axes if not axis.grid]
-        if cuts and min(cuts) < MIN_INFORMATIVE_BINS:
-            warnings.append(
-                f"fewer than {MIN_INFORMATIVE_BINS} bins do not tell how values lie inside them, "
-                f"got bins={min(cuts)}: the approximation error is a guess"
-            )
-        return replace(result, warnings=tuple(warnings))
+        if not cuts or min(cuts) >= MIN_INFORMATIVE_BINS:
+            return result
+        warning = (
+            f"fewer than {MIN_INFORMATIVE_BINS} bins do not tell how values lie inside them, "
+            f"got bins={min(cuts)}: the approximation error is a guess"
+        )
+        return replace(result, warnings=(*result.warnings, warning))
 
     def audit_federation(self, records: int, apart: bool) -> tp.Clients:
         """Records spread over the public range, or over the public values."""
@@ -393,17 +392,13 @@ class SymbolDevices(devices.NumberReports, devices.ReportsByInput):
     number_bytes = 2
     field = "symbols"
 
-    def __init__(self, protocol: Any) -> None:
-        self._protocol = protocol
-        self.steps = (protocol.steps[-1],)
-
     def instructions(self, query: tp.Query) -> devices.Instructions:
         """The axes of the space, and how many of ``2**64`` words replace a symbol, or keep it."""
         space = self._protocol.space(query.broadcast["bins"])
         replaced = Bits(self._response(query).replaced_chance)
         return {
             "kind": "symbol",
-            "axes": [_axis_entry(axis) for axis in space.axes],
+            "axes": [asdict(axis) | {"grid": list(axis.grid)} for axis in space.axes],
             "other_words": str(replaced.threshold),
             "others_rarer": replaced.probability <= 0.5,
         }
@@ -439,14 +434,3 @@ class SymbolDevices(devices.NumberReports, devices.ReportsByInput):
     def _response(self, query: tp.Query) -> SymbolResponse:
         space = self._protocol.space(query.broadcast["bins"])
         return SymbolResponse(space.symbols, self._protocol.epsilon)
-
-
-def _axis_entry(axis: Axis) -> dict[str, Any]:
-    return {
-        "column": axis.column,
-        "grid": [float(each) for each in axis.grid],
-        "low": float(axis.low),
-        "high": float(axis.high),
-        "bins": int(axis.bins),
-        "scale": axis.scale,
-    }
