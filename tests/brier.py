@@ -46,19 +46,9 @@ class Brier(Protocol):
 
     name = "squared-errors"
     figure = "Brier score"
+    adjacency = Adjacency.REPLACE
     score_range = (0.0, 1.0)
     steps = (noisy_squares,)
-
-    @property
-    def guarantee(self) -> Cost:
-        return Cost(self.epsilon, adjacency=Adjacency.REPLACE)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"epsilon": self.epsilon}
-
-    def replicate_size(self, clients: Clients) -> int:
-        return 2 * clients.count
 
     def exact(self, clients: Clients) -> float:
         return float(np.mean((clients.scores - clients.labels) ** 2))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.data.clients import Clients
-from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms import DiscreteLaplace
 from tacit.privacy.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
@@ -39,13 +38,6 @@ class CountedCells(ScaledScores, Protocol):
 
     name = "counted-cells"
     steps = (cell_counts,)
-
-    @property
-    def guarantee(self) -> Cost:
-        return Cost(self.epsilon, adjacency=Adjacency.RECORD)
-
-    def replicate_size(self, clients: Clients) -> int:
-        return 2 * CELLS * clients.count
 
     def conversation(self, clients: int) -> Conversation:
         reply = yield Query(cell_counts, self)

@@ -57,17 +57,3 @@ def test_a_name_is_imported_when_it_is_first_used(package: str) -> None:
     code = f"import sys, {package}; print('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
-
-
-def test_a_protocols_author_needs_one_import() -> None:
-    names = {"Protocol", "Query", "View", "step", "setting", "register", "unshared"}
-    names |= {
-        "Clients",
-        "Cost",
-        "Adjacency",
-        "NoiseSource",
-        "ServerResult",
-        "Forecast",
-        "ThreatModel",
-    }
-    assert names <= set(listed(stub_of("tacit.protocol")))

@@ -94,15 +94,6 @@ def test_synthetic_records_have_the_shape_of_real_ones(borrow: Borrow, impressio
     assert min(distinct) < 10 and max(distinct) > 500
 
 
-def test_features_depend_on_values_alone(criteo: Any, impressions: Any) -> None:
-    features = criteo.Features.of(impressions, buckets=100)
-    columns = np.arange(criteo.CATEGORIES) * 100
-    assert ((features.places >= columns) & (features.places < columns + 100)).all()
-    missing = impressions.categories == criteo.MISSING
-    np.testing.assert_array_equal(features.places - columns == 0, missing)
-    np.testing.assert_array_equal(features.numbers[:, 13:] == 1, np.isnan(impressions.integers))
-
-
 def parties(seed: int, auc_value: float, size: int = 3000) -> tuple[Any, Any]:
     """Scores and labels of six label parties."""
     scores, labels = binormal_scores(size // 4, size - size // 4, auc_value, seed=seed)

@@ -20,18 +20,8 @@ import pytest
 from tacit.collecting.campaign import concluded, stage_query
 from tacit.data.errors import DataError
 from tacit.data.row_groups import RecordFiles
+from tacit.local import summing
 from tacit.local.drawing import evaluate_one_record_clients
-from tacit.local.summing import (
-    RayReports,
-    SparkReports,
-    Summing,
-    counts_row,
-    counts_table,
-    in_ray,
-    in_spark,
-    payloads_in,
-    rows_total,
-)
 from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.devices import Payloads
 from tests.collecting.support import DOUBLE, SINGLE, all_payloads, in_memory, records_of, terms_of
@@ -40,29 +30,31 @@ from tests.collecting.support import DOUBLE, SINGLE, all_payloads, in_memory, re
 @pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary(2)], ids=str)
 def test_every_kind_of_binary_column_gives_its_payloads(kind: pa.DataType) -> None:
     column = pa.chunked_array([[b"ab", b"cd"], [b"ef"]], kind)
-    assert bytes(payloads_in(column, 2)) == b"abcdef"
-    assert bytes(payloads_in(pa.array([b"ab", b"cd", b"ef"], kind)[1:], 2)) == b"cdef"
-    assert payloads_in(pa.array([], kind), 2).shape == (0, 2)
+    assert bytes(summing.payloads_in(column, 2)) == b"abcdef"
+    assert bytes(summing.payloads_in(pa.array([b"ab", b"cd", b"ef"], kind)[1:], 2)) == b"cdef"
+    assert summing.payloads_in(pa.array([], kind), 2).shape == (0, 2)
 
 
 def test_reports_of_another_length_or_without_a_value_are_named() -> None:
     with pytest.raises(DataError, match="a report has 2 bytes, got one of 3"):
-        payloads_in(pa.array([b"ab", b"cde"]), 2)
+        summing.payloads_in(pa.array([b"ab", b"cde"]), 2)
     with pytest.raises(DataError, match="1 reports have no value"):
-        payloads_in(pa.array([b"ab", None]), 2)
+        summing.payloads_in(pa.array([b"ab", None]), 2)
 
 
 def test_reports_that_no_device_sends_are_counted_in_an_error() -> None:
     terms = terms_of()
     query = stage_query(terms, [])
     good, bad = bytes([2, 0b10010000, 0]), bytes([1, 0, 0])
-    assert counts_row(terms.reports, query)(pa.array([good, good])).sum() > 0
+    assert summing.counts_row(terms.reports, query)(pa.array([good, good])).sum() > 0
     with pytest.raises(DataError, match="no device sends 2 of these reports"):
-        counts_row(terms.reports, query)(pa.array([bad, good, bad]))
+        summing.counts_row(terms.reports, query)(pa.array([bad, good, bad]))
 
 
 def test_rows_of_counts_add_up() -> None:
-    assert rows_total(counts_table([np.array([1, 2]), np.array([3, 4])])).tolist() == [4, 6]
+    assert summing.rows_total(
+        summing.counts_table([np.array([1, 2]), np.array([3, 4])])
+    ).tolist() == [4, 6]
 
 
 def test_without_the_extras_one_sentence_says_how_to_install_them(
@@ -72,11 +64,11 @@ def test_without_the_extras_one_sentence_says_how_to_install_them(
         monkeypatch.setitem(sys.modules, name, None)
     terms = terms_of()
     with pytest.raises(ImportError, match=r"pip install 'tacit\[ray\]'"):
-        in_ray(lambda block: np.zeros(1, dtype=np.int64), 1, lambda blocks: None)
+        summing.in_ray(lambda block: np.zeros(1, dtype=np.int64), 1, lambda blocks: None)
     with pytest.raises(ImportError, match=r"pip install 'tacit\[ray\]'"):
-        RayReports(None).counts(terms.reports, stage_query(terms, []))
+        summing.RayReports(None).counts(terms.reports, stage_query(terms, []))
     with pytest.raises(ImportError, match=r"pip install 'tacit\[spark\]'"):
-        in_spark(None)
+        summing.in_spark(None)
 
 
 def on_clusters(test: Any) -> Any:
@@ -95,7 +87,7 @@ def payload_table(payloads: Payloads) -> pa.Table:
 
 
 @contextmanager
-def spark() -> Iterator[tuple[Summing, Callable[[Payloads], Any]]]:
+def spark() -> Iterator[tuple[summing.Summing, Callable[[Payloads], Any]]]:
     sql = pytest.importorskip("pyspark.sql", reason="the extra spark is not installed")
     os.environ["PYSPARK_PYTHON"] = sys.executable
     session = (
@@ -107,23 +99,23 @@ def spark() -> Iterator[tuple[Summing, Callable[[Payloads], Any]]]:
         .getOrCreate()
     )
 
-    def stage(payloads: Payloads) -> SparkReports:
+    def stage(payloads: Payloads) -> summing.SparkReports:
         rows = [(bytearray(each),) for each in payloads]
-        return SparkReports(session.createDataFrame(rows, "payload binary").repartition(5))
+        return summing.SparkReports(session.createDataFrame(rows, "payload binary").repartition(5))
 
-    yield in_spark(session), stage
+    yield summing.in_spark(session), stage
     session.stop()
 
 
 @contextmanager
-def ray() -> Iterator[tuple[Summing, Callable[[Payloads], Any]]]:
+def ray() -> Iterator[tuple[summing.Summing, Callable[[Payloads], Any]]]:
     module = pytest.importorskip("ray", reason="the extra ray is not installed")
     module.init(num_cpus=2, object_store_memory=2**28, include_dashboard=False)
 
-    def stage(payloads: Payloads) -> RayReports:
-        return RayReports(module.data.from_arrow(payload_table(payloads)).repartition(5))
+    def stage(payloads: Payloads) -> summing.RayReports:
+        return summing.RayReports(module.data.from_arrow(payload_table(payloads)).repartition(5))
 
-    yield in_ray, stage
+    yield summing.in_ray, stage
     module.shutdown()
 
 

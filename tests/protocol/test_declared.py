@@ -9,22 +9,14 @@ import pytest
 import tacit
 from tacit import DPAUC, Clients, FedAUC, ScoreHistogram
 from tacit.privacy.noise import NoiseSource
+from tacit.protocol import declared
 from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
-from tacit.protocol.declared import (
-    NONE_WRITTEN,
-    REVEALED,
-    Revealed,
-    asked_views,
-    derived_model,
-    result_of_client,
-    revealed_to,
-)
 from tests.brier import Brier
 
 
 def test_a_protocol_without_a_threat_model_gets_one_that_says_so() -> None:
     model = Brier.threats({"epsilon": 1.0})
-    assert model.trust == NONE_WRITTEN
+    assert model.trust == declared.NONE_WRITTEN
     assert model.server == "The server sees of every client, its reply to `noisy_squares`."
     assert "epsilon 1 hides: the score and label of one record" in model.left_open
 
@@ -51,8 +43,8 @@ def test_settings_that_cannot_be_read_are_said_not_to_be() -> None:
 def test_views_are_read_from_the_conversation(
     protocol: Protocol, views: list[tuple[str, str]]
 ) -> None:
-    assert list(asked_views(protocol)) == views
-    text = derived_model(type(protocol), protocol.settings)
+    assert list(declared.asked_views(protocol)) == views
+    text = declared.derived_model(type(protocol), protocol.settings)
     assert all(f"`{step}`" in text.server for step, _ in views)
     assert ("only the sum" in text.server) == ("sum" in dict(views).values())
 
@@ -73,23 +65,23 @@ class Choosy(Brier):
 
 def test_a_step_that_refuses_the_dry_run_is_not_said_to_show_nothing() -> None:
     with pytest.raises(ValueError, match="a thousand records are needed"):
-        derived_model(Choosy, {"epsilon": 1.0})
-    assert next(asked_views(Choosy(1.0))) == ("show_scores", "each")
+        declared.derived_model(Choosy, {"epsilon": 1.0})
+    assert next(declared.asked_views(Choosy(1.0))) == ("show_scores", "each")
 
 
 def test_a_figure_is_taken_once() -> None:
     state = ClientState()
-    assert revealed_to(state) is None
-    state.keep(REVEALED, Revealed(0.75, 0.01))
-    assert revealed_to(state) == Revealed(0.75, 0.01)
-    assert revealed_to(state) is None
+    assert declared.revealed_to(state) is None
+    state.keep(declared.REVEALED, declared.Revealed(0.75, 0.01))
+    assert declared.revealed_to(state) == declared.Revealed(0.75, 0.01)
+    assert declared.revealed_to(state) is None
 
 
 def test_the_result_is_the_protocols() -> None:
-    result = result_of_client(tacit.EncryptedAUC(), Revealed(0.75, 0.01))
+    result = declared.result_of_client(tacit.EncryptedAUC(), declared.Revealed(0.75, 0.01))
     assert result.value == 0.75
 
 
 def test_a_protocol_that_declares_none_is_named() -> None:
     with pytest.raises(TypeError, match="fedauc must be a RevealsFigure"):
-        result_of_client(tacit.FedAUC(epsilon=1.0), Revealed(0.75, 0.01))
+        declared.result_of_client(tacit.FedAUC(epsilon=1.0), declared.Revealed(0.75, 0.01))

@@ -12,16 +12,6 @@ import pytest
 
 from tacit import DPAUC, ExactAUC
 from tacit.protocol import registry
-from tacit.protocol.registry import (
-    SettingError,
-    comparison_kind_of,
-    comparison_names,
-    kind_of,
-    protocol_names,
-    protocol_of,
-    register,
-    with_settings,
-)
 from tacit.protocol.settings import setting
 
 HEAVY = ("scipy.special", "scipy.stats", "pyarrow", "opendp", "dp_accounting", "tacit.planning")
@@ -74,16 +64,20 @@ def run(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(SettingError, match=r"must be one of .*fedauc, .*, got 'auc'"):
-        protocol_of("auc", {})
+    with pytest.raises(registry.SettingError, match=r"must be one of .*fedauc, .*, got 'auc'"):
+        registry.protocol_of("auc", {})
 
 
 def test_a_comparison_has_the_name_of_its_protocol() -> None:
-    assert "fedauc" in comparison_names()
-    compared = with_settings(comparison_kind_of("fedauc"), "fedauc", {"epsilon": 2.0})
+    assert "fedauc" in registry.comparison_names()
+    compared = registry.with_settings(
+        registry.comparison_kind_of("fedauc"), "fedauc", {"epsilon": 2.0}
+    )
     assert compared.guarantee.epsilon == 2.0
-    with pytest.raises(SettingError, match="must be one of fedauc, score-histogram, got 'dpauc'"):
-        comparison_kind_of("dpauc")
+    with pytest.raises(
+        registry.SettingError, match="must be one of fedauc, score-histogram, got 'dpauc'"
+    ):
+        registry.comparison_kind_of("dpauc")
 
 
 def test_the_names_of_one_package_are_those_that_no_other_has(tmp_path: Path) -> None:
@@ -96,15 +90,15 @@ def test_the_names_of_one_package_are_those_that_no_other_has(tmp_path: Path) ->
 
 
 def test_a_class_of_the_program_is_registered_by_a_decorator() -> None:
-    @register
+    @registry.register
     @dataclass(frozen=True)
     class Mine(ExactAUC):
         flavour: str = setting(default="mild", choices=("mild", "hot"), help="how")
         name = "mine"
 
-    assert "mine" in protocol_names()
-    assert kind_of("mine") is Mine
-    assert protocol_of("mine", {"flavour": "hot"}).settings == {"flavour": "hot"}
+    assert "mine" in registry.protocol_names()
+    assert registry.kind_of("mine") is Mine
+    assert registry.protocol_of("mine", {"flavour": "hot"}).settings == {"flavour": "hot"}
 
 
 def test_a_class_may_be_defined_again_but_not_by_another() -> None:
@@ -115,16 +109,18 @@ def test_a_class_may_be_defined_again_but_not_by_another() -> None:
 
         return Mine
 
-    register(defined())
-    again = register(defined())
-    assert kind_of("mine") is again
+    registry.register(defined())
+    again = registry.register(defined())
+    assert registry.kind_of("mine") is again
 
     @dataclass(frozen=True)
     class Other(ExactAUC):
         name = "mine"
 
-    with pytest.raises(SettingError, match=r"several protocols are called 'mine': .*Mine and .*Ot"):
-        register(Other)
+    with pytest.raises(
+        registry.SettingError, match=r"several protocols are called 'mine': .*Mine and .*Ot"
+    ):
+        registry.register(Other)
 
 
 def test_a_name_that_a_package_has_is_not_registered_again() -> None:
@@ -132,8 +128,10 @@ def test_a_name_that_a_package_has_is_not_registered_again() -> None:
     class Mine(DPAUC):
         pass
 
-    with pytest.raises(SettingError, match=r"called 'dpauc': .*:DPAUC of tacit and .*Mine"):
-        register(Mine)
+    with pytest.raises(
+        registry.SettingError, match=r"called 'dpauc': .*:DPAUC of tacit and .*Mine"
+    ):
+        registry.register(Mine)
 
 
 def test_a_protocol_of_another_package_runs_by_its_name(tmp_path: Path) -> None:

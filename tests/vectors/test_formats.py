@@ -115,21 +115,24 @@ class Session:
         return message.signed(agreed, signers[message.sender])
 
 
+def place(kinds: Any, file: Content) -> tuple[Any, bytes, int]:
+    """The kind, the session and the index of a file's messages."""
+    return kinds[file["kind"]], bytes.fromhex(file["session"]), file["index"]
+
+
 class SecureSum:
     """Messages of a secure sum (``TSUM``): header, then records of fixed size."""
 
     @staticmethod
     def read(message: bytes, file: Content) -> Content:
-        kind, session = sums.Kind[file["kind"]], bytes.fromhex(file["session"])
-        body = sums.read(message, kind, session, file["index"])
+        body = sums.read(message, *place(sums.Kind, file))
         records = sums.unpack_records(body, sums.SHARE_BYTES, 3)
         return {"records": {str(index): record.hex() for index, record in records.items()}}
 
     @staticmethod
     def written(entry: Content, file: Content) -> bytes:
         records = {int(index): bytes.fromhex(each) for index, each in entry["records"].items()}
-        kind, session = sums.Kind[file["kind"]], bytes.fromhex(file["session"])
-        return sums.write(kind, session, file["index"], sums.pack_records(records))
+        return sums.write(*place(sums.Kind, file), sums.pack_records(records))
 
 
 class PackedNumbers:
@@ -155,15 +158,13 @@ class Encrypted:
 
     @staticmethod
     def read(message: bytes, file: Content) -> Content:
-        kind, session = homomorphic.Kind[file["kind"]], bytes.fromhex(file["session"])
-        parts = homomorphic.read(message, kind, session, file["index"])
+        parts = homomorphic.read(message, *place(homomorphic.Kind, file))
         return {"parts": [part.hex() for part in parts]}
 
     @staticmethod
     def written(entry: Content, file: Content) -> bytes:
-        kind, session = homomorphic.Kind[file["kind"]], bytes.fromhex(file["session"])
         parts = [bytes.fromhex(part) for part in entry["parts"]]
-        return homomorphic.write(kind, session, file["index"], parts)
+        return homomorphic.write(*place(homomorphic.Kind, file), parts)
 
 
 class MaskedValues:

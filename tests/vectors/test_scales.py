@@ -16,13 +16,7 @@ import numpy as np
 import pytest
 
 from tacit.data.clients import Clients
-from tacit.metrics.cells.score_scale import (
-    SCALES,
-    ScoreScale,
-    named_scale,
-    probability_codes,
-    signed_codes,
-)
+from tacit.metrics.cells import score_scale
 from tests.cells import CountedCells
 from tests.vectors import vectors
 
@@ -127,18 +121,21 @@ def test_the_rule_gives_codes_and_positions_to_the_last_bit(name: str) -> None:
         assert by_rule.score(position) == double(entry["back"]), entry
 
 
-def scale_of(name: str) -> ScoreScale:
+def scale_of(name: str) -> score_scale.ScoreScale:
     """A named map, or one as a server may publish it."""
-    if name in SCALES:
-        return named_scale(name)
+    if name in score_scale.SCALES:
+        return score_scale.named_scale(name)
     content = FILE["scales"][name]
     ends = (None if content[end] is None else double(content[end]) for end in ("low", "high"))
-    return ScoreScale(np.array(knots_by_rule(name)), *ends)
+    return score_scale.ScoreScale(np.array(knots_by_rule(name)), *ends)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_package_gives_the_same(name: str) -> None:
-    scale, codes = scale_of(name), signed_codes if ByRule(name).is_open else probability_codes
+    scale, codes = (
+        scale_of(name),
+        score_scale.signed_codes if ByRule(name).is_open else score_scale.probability_codes,
+    )
     assert scale.knots.tolist() == knots_by_rule(name)
     for entry in FILE["valid"]:
         if entry["scale"] == name:

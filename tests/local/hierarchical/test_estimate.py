@@ -8,15 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tacit.local.hierarchical.estimate import (
-    LevelCounts,
-    ReportNoise,
-    consistent_area,
-    consistent_counts,
-    leaf_variance,
-    planned_variance,
-    product_variance,
-)
+from tacit.local.hierarchical import estimate
 from tacit.local.hierarchical.protocol import HierarchicalAUC
 from tacit.metrics.trees import levels_of
 from tacit.protocols.published.ustatistics import traversal_area
@@ -29,7 +21,7 @@ HEIGHT = 4
 CLASSES = np.array([3000.0, 2000.0])
 
 
-def noisy_levels(seed: int, replicates: int = 3, spread: float = 60.0) -> LevelCounts:
+def noisy_levels(seed: int, replicates: int = 3, spread: float = 60.0) -> estimate.LevelCounts:
     """Two even trees with noise, in several replicates."""
     rng = np.random.default_rng(seed)
     counts = [np.broadcast_to(CLASSES[:, np.newaxis], (replicates, 2, 1))]
@@ -38,11 +30,14 @@ def noisy_levels(seed: int, replicates: int = 3, spread: float = 60.0) -> LevelC
         noise = rng.normal(0, spread, (replicates, 2, 2**level))
         counts.append(even + noise - noise.mean(axis=-1, keepdims=True))
     reports = np.broadcast_to(CLASSES[:, np.newaxis] / HEIGHT, (replicates, 2, HEIGHT))
-    return LevelCounts(CLASSES, counts, reports, ReportNoise(HEIGHT, 3.0, sampled=True))
+    return estimate.LevelCounts(
+        CLASSES, counts, reports, estimate.ReportNoise(HEIGHT, 3.0, sampled=True)
+    )
 
 
 @pytest.mark.parametrize(
-    "estimator", [traversal_area, lambda own: consistent_area(own, consistent_counts(own))]
+    "estimator",
+    [traversal_area, lambda own: estimate.consistent_area(own, estimate.consistent_counts(own))],
 )
 def test_influences_are_the_derivatives(estimator) -> None:  # type: ignore[no-untyped-def]
     """A small change of a level's counts that keeps their sum and the walk's choices."""
@@ -55,7 +50,7 @@ def test_influences_are_the_derivatives(estimator) -> None:  # type: ignore[no-u
             step[0, side] -= step[0, side].mean()
             counts = list(levels.counts)
             counts[level] = counts[level] + 1e-4 * step
-            moved = estimator(LevelCounts(CLASSES, counts, levels.reports, levels.noise))
+            moved = estimator(estimate.LevelCounts(CLASSES, counts, levels.reports, levels.noise))
             expected = 1e-4 * np.sum(base.influences[level - 1] * step)
             assert moved.value[0] - base.value[0] == pytest.approx(expected, rel=1e-6, abs=1e-15)
 
@@ -64,7 +59,9 @@ def test_influences_are_the_derivatives(estimator) -> None:  # type: ignore[no-u
 def test_consistent_leaves_solve_the_weighted_least_squares(sampled: bool) -> None:
     """A dense solve with a weight for every observed count and the root held exactly."""
     levels = noisy_levels(2, replicates=1)
-    levels = LevelCounts(CLASSES, levels.counts, levels.reports, ReportNoise(HEIGHT, 1.2, sampled))
+    levels = estimate.LevelCounts(
+        CLASSES, levels.counts, levels.reports, estimate.ReportNoise(HEIGHT, 1.2, sampled)
+    )
     variances = levels.noise.record_variances
     rows, weights = [], []
     for level in range(HEIGHT + 1):
@@ -72,7 +69,7 @@ def test_consistent_leaves_solve_the_weighted_least_squares(sampled: bool) -> No
         rows.append(np.kron(np.eye(2**level), np.ones(width)))
         weights.append(np.full(2**level, 1e6 if level == 0 else variances[level] ** -0.5))
     design, weight = np.vstack(rows), np.concatenate(weights)
-    counts = consistent_counts(levels)[0]
+    counts = estimate.consistent_counts(levels)[0]
     for side in (0, 1):
         observed = np.concatenate([own[0, side] for own in levels.counts])
         solved = np.linalg.lstsq(weight[:, np.newaxis] * design, weight * observed, rcond=None)[0]
@@ -93,19 +90,19 @@ def leaf_covariance(variances: Floats) -> Floats:
 
 @pytest.mark.parametrize("height", [1, 2, 3, 5])
 def test_variances_of_leaves_and_of_products_are_those_of_the_matrices(height: int) -> None:
-    variances = ReportNoise(height, 1.7, sampled=True).record_variances
+    variances = estimate.ReportNoise(height, 1.7, sampled=True).record_variances
     covariance = leaf_covariance(variances)
     won = np.tri(2**height, k=-1) + np.eye(2**height) / 2
     product = np.trace(won @ covariance @ won.T @ covariance)
-    assert product_variance(variances) == pytest.approx(product, rel=1e-9, abs=1e-9)
-    assert leaf_variance(variances) == pytest.approx(np.diag(covariance).mean(), rel=1e-9)
+    assert estimate.product_variance(variances) == pytest.approx(product, rel=1e-9, abs=1e-9)
+    assert estimate.leaf_variance(variances) == pytest.approx(np.diag(covariance).mean(), rel=1e-9)
 
 
 def test_the_planned_error_is_that_of_evenly_spread_scores() -> None:
     """Over uninformative scores; predicted errors vary by a few percent between runs."""
     clients = binormal_clients(5000, 5000, 10000, auc=0.5, seed=0)
     protocol = HierarchicalAUC(2.0, 5, scale="even")
-    planned = math.sqrt(planned_variance(protocol.report_noise(5), 10000))
+    planned = math.sqrt(estimate.planned_variance(protocol.report_noise(5), 10000))
     predicted = repeat_results(clients, protocol, 20, seed=0).privacy_error.mean()
     assert predicted == pytest.approx(planned, rel=0.15)
 
@@ -113,9 +110,9 @@ def test_the_planned_error_is_that_of_evenly_spread_scores() -> None:
 def test_levels_without_reports_follow_the_level_above() -> None:
     table = np.zeros((16, 2, 2), dtype=np.int64)
     table[3], table[5] = [[10, 2], [3, 9]], [[4, 4], [8, 0]]
-    levels = LevelCounts.of(table, ReportNoise(3, 1.5, sampled=True))
+    levels = estimate.LevelCounts.of(table, estimate.ReportNoise(3, 1.5, sampled=True))
     np.testing.assert_array_equal(levels.reports[:, 2], 0)
     np.testing.assert_allclose(levels.counts[3], np.repeat(levels.counts[2], 2, axis=-1) / 2)
     assert all(own.sum(axis=-1) == pytest.approx([20, 20]) for own in levels.counts)
     assert np.isfinite(traversal_area(levels).value)
-    assert levels_of(consistent_counts(levels))[0].ravel() == pytest.approx([20, 20])
+    assert levels_of(estimate.consistent_counts(levels))[0].ravel() == pytest.approx([20, 20])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from tacit.local.hierarchical.protocol import (
 )
 from tacit.metrics.cells.score_scale import PROBABILITY, SCALES
 from tacit.privacy.mechanisms.interface import Distribution
-from tacit.privacy.mechanisms.response import RandomisedResponse, UniformIntegers, flip_probability
+from tacit.privacy.mechanisms.response import RandomisedResponse, UniformIntegers
 from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.protocol.conversation import Query
 from tacit.protocol.settings import Choice
@@ -42,14 +42,12 @@ class Scripted(NoNoise):
     flips: list[bool]
     chance: float = 1.0
     replicates: int | None = None
-    asked: list[float] = field(default_factory=list)
 
     def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> Any:
         if isinstance(distribution, RandomisedResponse):
             probability = distribution.probability
             for flip in self.flips:
                 self.chance *= probability if flip else 1 - probability
-            self.asked.append(probability)
             return np.array(self.flips)
         assert isinstance(distribution, UniformIntegers)
         integers = np.array(self.integers_told.pop(0), dtype=np.int64).reshape(shape)
@@ -262,26 +260,8 @@ def test_crowded_scores_are_known_to_hide_much(kind: Kind) -> None:
     assert "holds every value in [0, 1]" in result.warnings[-1]
 
 
-def test_no_estimate_lies_outside_the_unit_interval() -> None:
-    scores, labels = np.repeat([0.1, 0.9], 300), np.repeat([0, 1], 300)
-    clients = Clients.split(scores, labels, clients=600, seed=0)
-    results = [evaluate(clients, HierarchicalAUC(1.0, 2), seed=s) for s in range(20)]
-    assert all(0 <= r.auc.value <= 1 for r in results)
-    above = [r for r in results if r.auc.value - r.auc.bias > 1]
-    assert above
-    assert all("the estimate came out as 1." in " ".join(r.warnings) for r in above)
-
-
 @pytest.mark.parametrize("report", [7, 32])
 def test_reports_that_no_record_can_send_are_refused(report: int) -> None:
     sent = Ragged(np.array([12, report], dtype=np.uint32), np.array([0, 2]))
     with pytest.raises(ValueError, match=f"reports must be from 8 to 31, got {report}"):
         table_of({"reports": sent}, 2)
-
-
-def test_the_height_follows_from_public_figures() -> None:
-    chosen = [HierarchicalAUC(1.0).height_for(n) for n in (10, 10**3, 10**5, 10**7)]
-    assert chosen == sorted(chosen)
-    assert chosen[0] < chosen[-1]
-    assert HierarchicalAUC(1.0, 9).height_for(10) == 9
-    assert flip_probability(HierarchicalAUC(1.0).answer_epsilon(9)) == flip_probability(1.0)

@@ -12,12 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from tacit.local.paired.estimate import (
-    MatchedSample,
-    all_pairs_variance,
-    area_shared_covariance,
-    matching_variance,
-)
+from tacit.local.paired import estimate
 from tacit.local.paired.kernels import BOUNDS, GRIDS, paired_values
 from tacit.local.paired.mpc import drawn_seats, seated_pairs
 
@@ -101,9 +96,11 @@ def test_the_variance_of_a_matching_is_that_of_all_matchings(records: int) -> No
     ]
     mean, variance, shared = moments_of(table)
     assert np.mean(means) == pytest.approx(mean)
-    predicted = float(matching_variance(variance, shared, records, 1))
+    predicted = float(estimate.matching_variance(variance, shared, records, 1))
     assert predicted == pytest.approx(np.var(means), abs=1e-12)
-    assert float(matching_variance(variance, shared, records, 3)) == pytest.approx(predicted / 3)
+    assert float(estimate.matching_variance(variance, shared, records, 3)) == pytest.approx(
+        predicted / 3
+    )
 
 
 @pytest.mark.parametrize("matchings", [1, 2, 5])
@@ -115,7 +112,9 @@ def test_both_variances_together_are_theorem_5(matchings: int) -> None:
         / (matchings * n)
         * (2 * (matchings - 1) * (1 - 1 / (n - 1)) * one + (1 + (matchings - 1) / (n - 1)) * two)
     )
-    total = matching_variance(two, one, n, matchings) + all_pairs_variance(two, one, n)
+    total = estimate.matching_variance(two, one, n, matchings) + estimate.all_pairs_variance(
+        two, one, n
+    )
     assert float(total) == pytest.approx(theorem, rel=1e-4)
 
 
@@ -127,7 +126,7 @@ def test_what_pairs_share_is_measured_over_several_matchings() -> None:
     seats = drawn_seats(np.arange(200)[:, np.newaxis], 8, n)
     values = table[seated_pairs(seats)]
     noisy = values + np.random.default_rng(1).normal(scale=0.1, size=values.shape)
-    sample = MatchedSample("gini", noisy, seats, 0.01, -1.0, 1.0)
+    sample = estimate.MatchedSample("gini", noisy, seats, 0.01, -1.0, 1.0)
     least, most = sample.shared_covariances
     np.testing.assert_array_equal(least, most)
     error = least.std() / np.sqrt(200)
@@ -142,5 +141,5 @@ def test_the_auc_shares_what_its_ranks_say() -> None:
     positives, negatives = rng.exponential(2.0, 1000), rng.exponential(1.0, 3000)
     won = (positives[:, np.newaxis] > negatives).astype(float)
     shares = np.concatenate([won.sum(axis=1), won.sum(axis=0)]) / 3999
-    covariance = area_shared_covariance(np.array(won.mean()), np.array(1000.0), 4000)
+    covariance = estimate.area_shared_covariance(np.array(won.mean()), np.array(1000.0), 4000)
     assert float(covariance) == pytest.approx(shares.var(), rel=0.03)

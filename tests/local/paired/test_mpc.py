@@ -8,14 +8,7 @@ from numpy.typing import NDArray
 
 from tacit.data.clients import Clients
 from tacit.data.ragged import Ragged
-from tacit.local.paired.kernels import (
-    BOUNDS,
-    GRIDS,
-    HALVINGS,
-    comparable_codes,
-    kernel_codes,
-    paired_values,
-)
+from tacit.local.paired import kernels
 from tacit.local.paired.mpc import PairsProgram, PairWork, RecordPairs, drawn_seats
 from tacit.local.paired.noise import LAPLACE, RESPONSE, SHARED, PairNoise
 from tacit.local.paired.protocol import PairedUStatistic, compute_pairs
@@ -28,7 +21,7 @@ from tests.running.mpc.threads import ThreadedParties
 
 pytestmark = pytest.mark.skipif(find_spec("spu") is None, reason="joint computations need SPU")
 
-KERNELS = tuple(GRIDS)
+KERNELS = tuple(kernels.GRIDS)
 PAIRS = 300
 
 
@@ -53,7 +46,7 @@ def records(kernel: str, pairs: int, seed: int) -> NDArray[np.float64]:
 def work(
     kernel: str, kind: str, rows: NDArray[np.float64], epsilon: float = 1.0, silent: bool = False
 ) -> PairWork:
-    low, high = BOUNDS[kernel]
+    low, high = kernels.BOUNDS[kernel]
     source = NoNoise() if silent else SystemNoise()
     return PairWork(kernel, PairNoise(kind, epsilon, high - low), source, rows)
 
@@ -78,7 +71,7 @@ def test_shares_add_up_to_the_kernels_integers(two: ThreadedParties, kernel: str
     leading = np.random.default_rng(3).random(PAIRS) < 0.5
     works = [work(kernel, LAPLACE, own, silent=True) for own in rows]
     first, second = rows
-    wanted = paired_values(
+    wanted = kernels.paired_values(
         kernel, np.where(leading, first, second), np.where(leading, second, first)
     )
     np.testing.assert_array_equal(added_shares(two, works, leading, chunk=128), wanted)
@@ -109,7 +102,7 @@ def test_both_parties_noise_has_the_agreed_scale(
     size = 20_000
     works = [work("gini", kind, np.full((2, size), 0.5)) for _ in range(2)]
     opened_numbers = added_shares(two, works, np.ones(size, dtype=np.bool_)).astype(np.float64)
-    wanted = draws * 2 * float(GRIDS["gini"]) ** 2
+    wanted = draws * 2 * float(kernels.GRIDS["gini"]) ** 2
     bound = 5 * ((kurtosis - 1) / size) ** 0.5
     assert np.mean(opened_numbers**2) == pytest.approx(wanted, rel=bound)
 
@@ -142,16 +135,16 @@ def test_three_parties_share_and_multiply() -> None:
 
 def test_codes_keep_the_order_of_numbers() -> None:
     numbers = np.array([-1e154, -2.5, -1e-100, 0.0, 1e-100, 1.0, np.nextafter(1, 2), 1e154])
-    assert (np.diff(comparable_codes(numbers)) > 0).all()
-    assert comparable_codes(np.array([-0.0]))[0] == 0
-    for wrong in (2.0 ** (HALVINGS + 1), 1e-300):
+    assert (np.diff(kernels.comparable_codes(numbers)) > 0).all()
+    assert kernels.comparable_codes(np.array([-0.0]))[0] == 0
+    for wrong in (2.0 ** (kernels.HALVINGS + 1), 1e-300):
         with pytest.raises(ValueError, match="to compare must be"):
-            comparable_codes(np.array([wrong]))
+            kernels.comparable_codes(np.array([wrong]))
 
 
 def test_scores_beyond_the_unit_range_are_refused() -> None:
     with pytest.raises(ValueError, match=r"must be in \[0, 1\], got 1.5"):
-        kernel_codes("auc", np.array([[0.5, 1.5], [0.0, 1.0]]), np.array([True, True]))
+        kernels.kernel_codes("auc", np.array([[0.5, 1.5], [0.0, 1.0]]), np.array([True, True]))
 
 
 @pytest.mark.parametrize("matchings", [1, 3])

@@ -13,18 +13,9 @@ from scipy import stats
 import tacit
 from tacit import Clients, ClientState, DataError, PairedUStatistic
 from tacit.data.ragged import Ragged
+from tacit.local.paired import noise as noises
 from tacit.local.paired.mpc import drawn_seats
-from tacit.local.paired.noise import (
-    NOISES,
-    RESPONSE,
-    SHARED,
-    PairNoise,
-    count_variance,
-    counted_positives,
-    noisy_counts,
-)
 from tacit.local.paired.protocol import compute_pairs, count_positives
-from tacit.privacy.mechanisms.laplace import DiscreteLaplace
 from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import Query, View
 from tacit.running.evaluating import repeat_results
@@ -60,7 +51,7 @@ def test_without_noise_it_is_the_mean_over_the_pairs_drawn(kernel: str, records:
         mean /= 2**12
     if kernel == "auc":
         positives, negatives = clients.positives, records - clients.positives
-        spread = count_variance(clients.sizes, protocol.class_epsilon(clients.sizes))
+        spread = noises.count_variance(clients.sizes, protocol.class_epsilon(clients.sizes))
         mean *= records * (records - 1) / 2 / (positives * negatives + spread)
     assert run == pytest.approx(mean, abs=1e-12)
 
@@ -95,26 +86,14 @@ def test_kendalls_records_spend_epsilon_and_no_more(records: int, matchings: int
     assert max(losses) > 0.6 * 1.5
 
 
-def test_between_two_clients_both_add_noise_and_inside_one_it_is_added_once() -> None:
-    values = np.zeros((1, 40_000), dtype=np.int64)
-    crossing = np.arange(40_000)[np.newaxis] % 2 == 0
-    recorder = Recorder()
-    PairNoise("laplace", 0.5, 2).applied(values, crossing, recorder)
-    (first, _), (second, _) = recorder.draws
-    assert isinstance(first, DiscreteLaplace)
-    assert isinstance(second, DiscreteLaplace)
-    assert first.scale == 4.0
-    np.testing.assert_array_equal(second.scale, np.where(crossing, 4.0, 0.0))
-
-
-@pytest.mark.parametrize("kind", NOISES)
+@pytest.mark.parametrize("kind", noises.NOISES)
 @pytest.mark.parametrize("source", [SimulatedNoise(3), SystemNoise()])
 def test_noise_has_the_variance_that_is_stated(kind: str, source: NoiseSource) -> None:
     """48,000 values of a kurtosis of at most 7, whose variance errs by 1.1 %; false alarm 1e-7.
 
     A scale 30 % off changes the variance by a third at least.
     """
-    noise = PairNoise(kind, 1.0, 1)
+    noise = noises.PairNoise(kind, 1.0, 1)
     values = np.zeros((2, 24_000), dtype=np.int64)
     crossing = np.broadcast_to(np.arange(24_000) % 4 != 0, values.shape)
     found = noise.debiased(noise.applied(values, crossing, source))
@@ -124,7 +103,7 @@ def test_noise_has_the_variance_that_is_stated(kind: str, source: NoiseSource) -
 
 def test_shared_noise_is_one_draw_of_the_two_halves_that_parties_add() -> None:
     """By chi-square against the discrete Laplace distribution; false alarm 2e-6 over the seed."""
-    noise, size = PairNoise(SHARED, 1.0, 2), 60_000
+    noise, size = noises.PairNoise(noises.SHARED, 1.0, 2), 60_000
     crossing = np.ones((1, size), dtype=np.bool_)
     source = SimulatedNoise(2)
     drawn = noise.applied(np.zeros((1, size), dtype=np.int64), crossing, source)
@@ -141,7 +120,7 @@ def test_shared_noise_is_one_draw_of_the_two_halves_that_parties_add() -> None:
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_a_colluding_client_leaves_what_is_stated(width: int, epsilon: float) -> None:
     """The largest log ratio of what is left, from its probabilities, term by term."""
-    noise = PairNoise(SHARED, epsilon, width)
+    noise = noises.PairNoise(noises.SHARED, epsilon, width)
     k = np.arange(400)
     single = stats.nbinom.pmf(k, 0.5, -math.expm1(-epsilon / width))
     half = np.convolve(single, single[::-1])
@@ -150,8 +129,8 @@ def test_a_colluding_client_leaves_what_is_stated(width: int, epsilon: float) ->
     worst = np.max(np.abs(np.log(inner[width:] / inner[:-width])))
     assert noise.collusion_epsilon == pytest.approx(float(worst), rel=1e-6)
     assert noise.collusion_epsilon > epsilon
-    for kind in ("laplace", RESPONSE):
-        assert PairNoise(kind, epsilon, 1).collusion_epsilon == epsilon
+    for kind in ("laplace", noises.RESPONSE):
+        assert noises.PairNoise(kind, epsilon, 1).collusion_epsilon == epsilon
 
 
 def test_shared_noise_says_what_a_colluding_client_leaves() -> None:
@@ -163,14 +142,14 @@ def test_shared_noise_says_what_a_colluding_client_leaves() -> None:
 def test_a_lone_records_label_is_flipped_and_several_are_counted_with_noise() -> None:
     """20,000 draws: the mean within 5 standard errors, the variance within 5 %."""
     sizes, counts = np.array([1, 1, 6]), np.array([0, 1, 4])
-    sent = noisy_counts(counts, sizes, 1.0, SimulatedNoise(1, replicates=20_000))
+    sent = noises.noisy_counts(counts, sizes, 1.0, SimulatedNoise(1, replicates=20_000))
     assert set(np.unique(sent[:, :2]).tolist()) == {0, 1}
-    totals, variance = counted_positives(sent, sizes, 1.0)
-    assert variance == count_variance(sizes, 1.0)
+    totals, variance = noises.counted_positives(sent, sizes, 1.0)
+    assert variance == noises.count_variance(sizes, 1.0)
     assert totals.var() == pytest.approx(variance, rel=0.05)
     assert abs(totals.mean() - 5) < 5 * math.sqrt(variance / 20_000)
     flips = Recorder()
-    noisy_counts(counts, sizes, 1.0, flips)
+    noises.noisy_counts(counts, sizes, 1.0, flips)
     assert math.log((1 - flips.flips[0]) / flips.flips[0]) == pytest.approx(1.0)
 
 

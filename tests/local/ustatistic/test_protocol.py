@@ -39,14 +39,7 @@ from tacit.privacy.symbols import SymbolResponse
 from tacit.protocol.conversation import Query
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
-from tacit.testing.checks import (
-    assert_same,
-    check_batches,
-    check_bytes,
-    check_chunks,
-    check_order,
-    check_replicates,
-)
+from tacit.testing import checks
 from tests.federations import federations
 from tests.local.test_errors import rated, spread_out
 
@@ -225,7 +218,13 @@ def test_laws_of_the_default_kernel_hold_for_other_symbols(
     """One value or two, or a value with its label, in one byte or in several."""
     values, second = np.random.default_rng(seed).integers(0, 6, (2, drawn.records)).astype(float)
     clients, protocol = replace(drawn, scores=values, second=second), PROTOCOLS[name]
-    for check in (check_batches, check_bytes, check_chunks, check_replicates, check_order):
+    for check in (
+        checks.check_batches,
+        checks.check_bytes,
+        checks.check_chunks,
+        checks.check_replicates,
+        checks.check_order,
+    ):
         check(protocol, clients)
 
 
@@ -262,7 +261,7 @@ def test_nothing_else_of_a_record_is_sent_than_its_randomised_symbol() -> None:
             for seed in (1, 2)
         ]
         assert list(replies[0]) == ["symbols"]
-        assert_same(*replies)
+        checks.assert_same(*replies)
 
 
 def test_the_symbols_of_the_auc_hold_class_and_score() -> None:
