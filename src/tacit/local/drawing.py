@@ -14,16 +14,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+import tacit.protocol as tp
 from tacit.arrays import Integers
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
 from tacit.data.row_groups import RecordFiles
 from tacit.local import turns
 from tacit.local.summing import Progress, Summing, in_one_process, unheard
-from tacit.privacy.noise import SimulatedNoise
-from tacit.protocol.conversation import ClientState, Protocol, Query
 from tacit.protocol.devices import Concluded, DeviceReports, ReportsByInput, conversed
 from tacit.results.concluding import evaluation_of
 from tacit.results.evaluation import Evaluation
@@ -50,7 +46,7 @@ class CountedStage:
         """The number of reports."""
         return self.size
 
-    def counts(self, devices: DeviceReports, query: Query) -> Integers:
+    def counts(self, devices: DeviceReports, query: tp.Query) -> Integers:
         """The counts."""
         return self.vector
 
@@ -68,7 +64,7 @@ class Drawing:
     """
 
     records: RecordFiles
-    protocol: Protocol
+    protocol: tp.Protocol
     seed: int
     before: tuple[CountedStage, ...] = ()
 
@@ -87,7 +83,7 @@ class Drawing:
         return self.protocol.device_reports(self.records.records)
 
     @cached_property
-    def query(self) -> Query:
+    def query(self) -> tp.Query:
         """What the records of this stage answer."""
         stages = self.before
         made = conversed(self.protocol, self.devices, self.records.records, stages)
@@ -114,13 +110,13 @@ class Drawing:
         rng = self._rng(self.blocks, 1 + len(self.before))
         return self.devices.simulated_counts(self.query, vector, rng)
 
-    def _reports(self, block: int, clients: Clients) -> Integers:
+    def _reports(self, block: int, clients: tp.Clients) -> Integers:
         """How often each report of a block came, drawn one by one."""
-        query, state = self.query, ClientState()
+        query, state = self.query, tp.ClientState()
         if self.devices.first_turns:
             query = turns.at_their_turn(clients, query, state, len(self.before))
         seed = int(self._words(block, 1 + len(self.before)).generate_state(1, np.uint64)[0])
-        reply = query.step.answer(clients, query, SimulatedNoise(seed), state)
+        reply = query.step.answer(clients, query, tp.SimulatedNoise(seed), state)
         return self.devices.counts(query, self.devices.payloads(query, reply))
 
     def size(self, block: int) -> int:
@@ -128,20 +124,17 @@ class Drawing:
         start = block * BLOCK_RECORDS
         return min(BLOCK_RECORDS, self.records.records - start)
 
-    def _reporting(self, block: int) -> Clients:
+    def _reporting(self, block: int) -> tp.Clients:
         """The records of a block that report in this stage, a client each."""
         start = block * BLOCK_RECORDS
         clients = self.records.read(start, start + self.size(block))
         first = self.devices.first_turns
         if not first:
             return clients
-        early = self._turns(block) < first
+        drawn = self._rng(block, 0).integers(0, turns.SLOTS, self.size(block), dtype=np.uint8)
+        early = drawn < first
         chosen = ~early if self.before else early
         return clients.taken(chosen, np.arange(np.count_nonzero(chosen) + 1))
-
-    def _turns(self, block: int) -> NDArray[np.uint8]:
-        """The turns of a block's records, uniform on 0..255."""
-        return self._rng(block, 0).integers(0, turns.SLOTS, self.size(block), dtype=np.uint8)
 
     def _rng(self, block: int, use: int) -> np.random.Generator:
         return np.random.default_rng(self._words(block, use))
@@ -158,7 +151,7 @@ SIMULATED = (
 
 def evaluate_one_record_clients(
     records: RecordFiles,
-    protocol: Protocol,
+    protocol: tp.Protocol,
     seed: int | None = None,
     *,
     summing: Summing = in_one_process,
@@ -202,7 +195,7 @@ def evaluate_one_record_clients(
     True
     """
     if records.records < 2:
-        raise DataError(f"an evaluation needs at least two records, got {records.records}")
+        raise tp.DataError(f"an evaluation needs at least two records, got {records.records}")
     seed = secrets.randbits(64) if seed is None else seed
     devices, stages = protocol.device_reports(records.records), list[CountedStage]()
     while len(stages) < devices.stages:
@@ -210,7 +203,7 @@ def evaluate_one_record_clients(
         counts = drawing.counts(summing(drawing.vector, drawing.blocks, progress))
         stages.append(CountedStage(devices.reported(drawing.query, counts), counts))
     ended = conversed(protocol, devices, records.records, stages)
-    if isinstance(ended, Query):
+    if isinstance(ended, tp.Query):
         raise TypeError("the conversation asked for more stages than it declares")
     most = max(devices.payload_bytes(query) for query in ended.queries)
     return evaluation_of(

@@ -16,9 +16,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
 from tacit.metrics import pairwise
 from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, named_scale
 from tacit.metrics.ranking import auc
@@ -91,7 +90,7 @@ class Axis:
             return np.array(self.grid)
         return self.low + self.width * (np.arange(self.bins, dtype=np.float64) + 0.5)
 
-    def cells_of(self, clients: Clients) -> Integers:
+    def cells_of(self, clients: tp.Clients) -> Integers:
         """The cell of every record, shape (M,).
 
         Raises
@@ -113,7 +112,7 @@ class Axis:
             positions = named_scale(self.scale).positions(values)
         return np.minimum((positions * self.bins).astype(np.int64), self.bins - 1)
 
-    def check(self, clients: Clients, values: NDArray[Any], inside: NDArray[np.bool_]) -> None:
+    def check(self, clients: tp.Clients, values: NDArray[Any], inside: NDArray[np.bool_]) -> None:
         """Refuse values of which not all are inside the public domain.
 
         Raises
@@ -125,7 +124,7 @@ class Axis:
             domain = f"in [{self.low:g}, {self.high:g}]"
             if self.grid:
                 domain = f"one of the {len(self.grid)} public values {_listed(self.grid)}"
-            raise DataError(
+            raise tp.DataError(
                 f"{self.column} must be {domain}, got {values[outside[0]]} in "
                 f"{clients.location(int(outside[0]))}; set the domain by public bounds, never by "
                 "the data's own minimum and maximum"
@@ -141,7 +140,7 @@ class SymbolSpace:
     >>> space = SymbolSpace((Axis("values", grid=(1.0, 2.0)), Axis("second values", bins=4)))
     >>> space.symbols
     8
-    >>> clients = Clients.from_values([1, 2], second=[0.9, 0.1])
+    >>> clients = tp.Clients.from_values([1, 2], second=[0.9, 0.1])
     >>> space.of_records(clients)
     array([3, 4])
     """
@@ -163,7 +162,7 @@ class SymbolSpace:
         """Which axes are ranges cut into bins."""
         return tuple(not axis.grid for axis in self.axes)
 
-    def of_records(self, clients: Clients) -> Integers:
+    def of_records(self, clients: tp.Clients) -> Integers:
         """The symbol of every record, shape (M,).
 
         Raises
@@ -174,14 +173,14 @@ class SymbolSpace:
         return np.ravel_multi_index(cells, self.sizes).astype(np.int64)
 
 
-def column_of(clients: Clients, column: Column) -> NDArray[Any]:
+def column_of(clients: tp.Clients, column: Column) -> NDArray[Any]:
     """A column's value of every record, shape (M,)."""
     if column == "labels":
         return clients.labels
     return clients.scores if column == "values" else second_values(clients)
 
 
-def second_values(clients: Clients) -> Floats:
+def second_values(clients: tp.Clients) -> Floats:
     """The second value of every record, shape (M,).
 
     Raises
@@ -189,7 +188,7 @@ def second_values(clients: Clients) -> Floats:
     DataError : where records have one value only.
     """
     if clients.second is None:
-        raise DataError(
+        raise tp.DataError(
             "Kendall's tau needs a second value of each record, got records with one: give the "
             "clients second values"
         )
@@ -223,7 +222,7 @@ class PairKernel:
 
     figure: str
     plain: Callable[[SymbolSpace], Floats]
-    exact: Callable[[Clients, SymbolSpace], float]
+    exact: Callable[[tp.Clients, SymbolSpace], float]
     columns: tuple[Column, ...] = ("values",)
     limits: Callable[[SymbolSpace, int], tuple[float, float]] = lambda space, records: UNIT
     variation: Callable[[SymbolSpace], Floats] | None = None
@@ -282,7 +281,7 @@ def user_kernel(kernel: Any, grid: tuple[float, ...]) -> PairKernel:
         values = kernel(points[:, np.newaxis], points[np.newaxis, :])
     table = _symmetric(np.array(values, dtype=np.float64), grid)
 
-    def exact(clients: Clients, space: SymbolSpace) -> float:
+    def exact(clients: tp.Clients, space: SymbolSpace) -> float:
         return pairwise.pair_mean(
             table, np.bincount(space.of_records(clients), minlength=space.symbols)
         )

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import compute
 
 from tacit.arrays import Integers
 from tacit.data.errors import DataError
@@ -134,20 +135,15 @@ def payloads_in(column: pa.Array | pa.ChunkedArray, size: int) -> Payloads:
     """
     if column.null_count:
         raise DataError(f"{column.null_count} reports have no value")
-    if pa.types.is_fixed_size_binary(column.type):
-        column = column.cast(pa.binary())
-    values = column.cast(pa.large_binary())
-    whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    ends = np.frombuffer(whole.buffers()[1], dtype=np.int64) if len(whole) else np.zeros(1, int)
-    ends = ends[whole.offset : whole.offset + len(whole) + 1]
-    other = np.flatnonzero(np.diff(ends) != size)
-    if other.size:
-        got = int(np.diff(ends)[other[0]])
-        raise DataError(f"a report has {size} bytes, got one of {got}")
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    for length in compute.unique(compute.binary_length(whole)).to_pylist():
+        if length != size:
+            raise DataError(f"a report has {size} bytes, got one of {length}")
     if not len(whole):
         return np.zeros((0, size), dtype=np.uint8)
-    flat = np.frombuffer(whole.buffers()[2], dtype=np.uint8)
-    return flat[ends[0] : ends[-1]].reshape(-1, size)
+    fixed = whole.cast(pa.binary(size))
+    flat = np.frombuffer(fixed.buffers()[1], dtype=np.uint8).reshape(-1, size)
+    return flat[fixed.offset : fixed.offset + len(fixed)]
 
 
 def counts_table(counts: Sequence[Integers]) -> pa.Table:

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.settings import (
@@ -22,13 +22,10 @@ from tacit.protocol.settings import (
     suggestion,
 )
 
-if TYPE_CHECKING:
-    from tacit.protocol.conversation import Protocol
-
 PROTOCOL_GROUP = "tacit.protocols"
 COMPARISON_GROUP = "tacit.comparisons"
 
-Kind = TypeVar("Kind", bound="type[Protocol]")
+Kind = TypeVar("Kind", bound=type[Protocol])
 
 _registered: dict[str, type[Protocol]] = {}
 
@@ -228,7 +225,7 @@ def with_settings(kind: Any, name: str, settings: Mapping[str, Any]) -> Protocol
         if setting.needed and key not in settings:
             raise SettingError(key, f"{name} needs the setting {key!r}", missing=True)
     values = {key: _typed(kind, key, value) for key, value in settings.items()}
-    return cast("Protocol", kind(**values))
+    return cast(Protocol, kind(**values))
 
 
 def _typed(kind: Any, key: str, value: Any) -> Any:

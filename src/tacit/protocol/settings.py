@@ -168,12 +168,8 @@ class Choice:
 
     def __str__(self) -> str:
         """The word, with the parameters that differ from their defaults."""
-        given = {each.name: getattr(self, each.name) for each in fields(self)}
-        changed = [
-            f"{each.name}={given[each.name]}"
-            for each in fields(self)
-            if given[each.name] != each.default
-        ]
+        given = {each: getattr(self, each.name) for each in fields(self)}
+        changed = [f"{each.name}={value}" for each, value in given.items() if value != each.default]
         return f"{self.word}({', '.join(changed)})" if changed else self.word
 
 

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.metrics import curves, trees
 from tacit.metrics.ranking import plug_in_variance
 from tacit.privacy.symbols import walsh_hadamard
 from tacit.protocol import devices
-from tacit.protocol.conversation import Reply
 from tacit.protocol.fields import ragged_of
-from tacit.results.server_result import ServerResult
 
 MIN_CROWDING = 4.0
 """Least ratio at which pairs within cells count as concentrated: the mean of their squared numbers
@@ -32,7 +31,7 @@ SMOOTH_HEIGHT = 5
 """Largest height at which the slopes of the densities are estimated: below it noise is small."""
 
 
-def table_of(reply: Reply, height: int) -> Integers:
+def table_of(reply: tp.Reply, height: int) -> Integers:
     """How often each report came, shape (..., 2**(h+1), 2, 2): by node ``2**l + j``, label and bit.
 
     Raises
@@ -306,14 +305,14 @@ def planned_variance(noise: ReportNoise, records: int) -> float:
     return float(4 * one_class / records) + 4 * product_variance(variances) / records**2
 
 
-def result_from_levels(levels: LevelCounts, leaves: Floats, area: LevelArea) -> ServerResult:
+def result_from_levels(levels: LevelCounts, leaves: Floats, area: LevelArea) -> tp.ServerResult:
     """The area of two trees of counts, with its errors and warnings."""
     error = np.sqrt(privacy_variance(levels, area, leaves))
     cell_variance = np.sqrt(area.cell_variance + within_leaf_variance(levels, leaves))
     value = np.where(error > 0.5, np.nan, area.value)
     negatives, positives = levels.classes
     like = np.zeros(value.shape)
-    return ServerResult(
+    return tp.ServerResult(
         value=value,
         privacy_error=error,
         sampling_error=np.sqrt(plug_in_variance(value, positives, negatives)),

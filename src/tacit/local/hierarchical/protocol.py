@@ -110,7 +110,9 @@ def hadamard_reports(
     positions = settings.on_scale(clients).scores
     cells = np.minimum((positions * 2**height).astype(np.int64), 2**height - 1)
     answers = settings.answers(height)
-    levels = _levels(clients.records, height, answers, noise)
+    levels = np.tile(np.arange(1, height + 1, dtype=np.int64), clients.records)
+    if answers == 1:
+        levels = 1 + noise.draw(UniformIntegers(height), (clients.records,))
     size = clients.records * answers
     rows = 1 + noise.draw(UniformIntegers((1 << levels) - 1), (size,))
     flipped = noise.draw(tp.RandomisedResponse(settings.answer_epsilon(height)), (size,))
@@ -120,13 +122,6 @@ def hadamard_reports(
         owners = np.repeat(clients.client_of_record, answers) << (height + 3)
         reports = np.sort(reports + owners, axis=-1) - owners
     return {"reports": tp.Ragged(reports.astype(np.uint32), clients.offsets * answers)}
-
-
-def _levels(records: int, height: int, answers: int, noise: tp.NoiseSource) -> Integers:
-    """The level of every answer, counted from 1: drawn, or every one in turn."""
-    if answers == 1:
-        return 1 + noise.draw(UniformIntegers(height), (records,))
-    return np.tile(np.arange(1, height + 1, dtype=np.int64), records)
 
 
 @dataclass(frozen=True)

@@ -17,15 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.data.errors import DataError, check_classes
-from tacit.data.ragged import Ragged
 from tacit.local import turns
 from tacit.local.turns import CELLS, WindowReports
 from tacit.metrics.likely_masses import normalised
 from tacit.privacy import bounded
 from tacit.protocol import devices
-from tacit.protocol.conversation import Field, Reply
 from tacit.protocol.fields import ragged_of
 
 TRIALS = 8
@@ -146,7 +145,7 @@ def report_variance(epsilon: float) -> float:
     return bounded.tailored_report(epsilon, even).variance(even) + even.variance
 
 
-def _labels(labels: Ragged[Any], drawn: Ragged[np.uint8]) -> NDArray[np.int8]:
+def _labels(labels: tp.Ragged[Any], drawn: tp.Ragged[np.uint8]) -> NDArray[np.int8]:
     """Public labels, shape (M,), of the records that drew these turns.
 
     Raises
@@ -179,11 +178,11 @@ class AssignedRounds:
     """
 
     sizes: Integers
-    turns: Mapping[str, Field]
+    turns: Mapping[str, tp.Field]
     classes: tuple[NDArray[np.int8], NDArray[np.int8]] | None = None
 
     @classmethod
-    def of(cls, reply: Reply, first: int, private_labels: bool) -> AssignedRounds:
+    def of(cls, reply: tp.Reply, first: int, private_labels: bool) -> AssignedRounds:
         """The rounds of the records, from the reply about their turns.
 
         Parameters
@@ -219,7 +218,7 @@ class AssignedRounds:
         """The fraction of the positives, where labels are public; else 0."""
         return float(self.sizes[0, 1:].sum() / self.records)
 
-    def counted(self, reply: Reply, first: bool, outputs: int) -> Integers:
+    def counted(self, reply: tp.Reply, first: bool, outputs: int) -> Integers:
         """How often each report came from each class, shape (R, C, outputs), R at least 1.
 
         Parameters

@@ -276,12 +276,12 @@ class TwoRoundDevices(devices.NumberReports, devices.ReportsByInput):
         """A window over class and cell; or the published numbers, and a window over their grid."""
         if query.step is self.steps[0]:
             return self._first.instructions(self._protocol.scale)
-        scale, window = (
-            devices.scale_entry(self._protocol.scale),
-            devices.window_entry(self._window(query)),
-        )
-        published = {name: query.broadcast[name].tolist() for name in ("knots", "grid")}
-        return {"kind": "influence", "scale": scale, **published, **window}
+        return {
+            "kind": "influence",
+            "scale": devices.scale_entry(self._protocol.scale),
+            **{name: query.broadcast[name].tolist() for name in ("knots", "grid")},
+            **devices.window_entry(self._window(query)),
+        }
 
     def numbers(self, query: tp.Query) -> int:
         """The window's outputs."""

@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import tacit.protocol as tp
 from tacit.arrays import Floats
-from tacit.data.errors import DataError
 from tacit.local.pair_kernels import PairTables
 from tacit.privacy.symbols import SymbolResponse
 from tacit.protocol import devices
-from tacit.protocol.conversation import Reply
 from tacit.protocol.fields import ragged_of
-from tacit.results.server_result import ServerResult
 
 Counts = NDArray[Any]
 
@@ -150,7 +148,7 @@ class PairEstimator:
         return total
 
 
-def symbol_counts(reply: Reply, size: int) -> NDArray[np.int64]:
+def symbol_counts(reply: tp.Reply, size: int) -> NDArray[np.int64]:
     """How often every symbol was reported, shape (..., size).
 
     Raises
@@ -161,17 +159,17 @@ def symbol_counts(reply: Reply, size: int) -> NDArray[np.int64]:
     if counts is None:
         symbols = ragged_of(reply["symbols"], "symbols").values
         if symbols.size and int(symbols.max()) >= size:
-            raise DataError(f"symbols must be below {size}, got {symbols.max()}")
+            raise tp.DataError(f"symbols must be below {size}, got {symbols.max()}")
         counts = devices.output_counts(symbols, size)
     records = int(counts.sum(axis=-1).flat[0])
     if records < 2:
-        raise DataError(f"pairs need at least two records, got {records}")
+        raise tp.DataError(f"pairs need at least two records, got {records}")
     return counts
 
 
 def mean_result(
     tables: PairTables, response: SymbolResponse, counts: Counts, limits: tuple[float, float]
-) -> ServerResult:
+) -> tp.ServerResult:
     """The mean of a kernel over all pairs of records.
 
     Parameters
@@ -187,7 +185,7 @@ def mean_result(
     error = np.sqrt(estimator.privacy_variance(unit_weights))
     variation = _cell_variance(estimator, tables)
     classless = np.full_like(value, np.nan)
-    return ServerResult(
+    return tp.ServerResult(
         value=value,
         privacy_error=error,
         sampling_error=np.sqrt(estimator.sampling_variance(unit_weights)),
@@ -201,7 +199,7 @@ def mean_result(
 
 def area_result(
     tables: PairTables, opposite: Floats, response: SymbolResponse, counts: Counts
-) -> ServerResult:
+) -> tp.ServerResult:
     """The AUC: pairs that the positive wins, over the pairs of both classes.
 
     Both are U-statistics of the same reports, ``AUC = U n (n - 1) / (2 P N)`` with ``P N``
@@ -235,7 +233,7 @@ def area_result(
         np.where(known, np.sqrt(variance), np.nan) for variance in errors
     )
     unclear = _signal_warnings(positives, negatives, class_error)
-    return ServerResult(
+    return tp.ServerResult(
         value=value,
         privacy_error=privacy,
         sampling_error=sampling,
