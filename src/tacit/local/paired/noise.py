@@ -143,9 +143,7 @@ class PairNoise:
     def debiased(self, received: NDArray[Any]) -> Floats:
         """Unbiased values from what the server received, of the same shape."""
         if self.responds:
-            return np.asarray(
-                (received - self.response.probability) / math.tanh(self.epsilon / 2)
-            )
+            return np.asarray((received - self.response.probability) / math.tanh(self.epsilon / 2))
         return received.astype(np.float64)
 
 

@@ -241,7 +241,7 @@ def area_result(
         negatives=negatives,
         positives_error=class_error,
         approximation_error=variation,
-        warnings=unclear or _cell_warnings(privacy, variation**2),
+        warnings=unclear or _cell_warnings(privacy, np.square(variation)),
     )
 
 
