@@ -7,13 +7,15 @@ import io
 import json
 import os
 import sqlite3
+from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 
-from tacit.cli.ledger import _csv, ledger
-from tacit.ledger.entries import COLUMNS, Entry, LimitError
+from tacit.cli.ledger import ledger
+from tacit.ledger.entries import Entry, LimitError
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 from tests import terminal
@@ -44,218 +46,189 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-class TestShow:
-    """What was spent, and what the limits leave."""
-
-    def test_it_prints_sums_and_tightest_bounds(self, path: Path) -> None:
-        shown = run("show", path)
-        assert (shown.exit_code, shown.stderr) == (0, "")
-        assert "22: 20 debits, 1 refusals, 1 limits" in shown.stdout
-        with Ledger.open_readonly(path) as pages:
-            assert f"head     {pages.head.hex()}" in shown.stdout
-        rows = [line.split() for line in shown.stdout.splitlines() if line.startswith("registry")]
-        label = rows[0]
-        assert label[:5] == ["registry", "label", "20", "2", "0"]
-        assert 1.5 < float(label[5]) < 2.0
-        assert label[6:] == ["1e-06", "pld"]
-        assert [row[1:6] for row in rows[1:4]] == [
-            [hidden, "20", "unlimited", "0", "unlimited"]
-            for hidden in ("record", "replace", "score")
-        ]
-        assert rows[4] == ["registry", "label", "365", "days", "2", "0", "basic", "2", "0", "0.1"]
-
-    def test_delta_changes_the_tightest_bound(self, path: Path) -> None:
-        loose, tight = (
-            float(run("show", path, "--delta", delta).stdout.split("registry")[1].split()[4])
-            for delta in (1e-9, 1e-3)
-        )
-        assert tight < loose
-
-    def test_several_data_sets_are_also_shown_together(self, path: Path) -> None:
-        run("limit", path, "--dataset", "open data", "--epsilon", "inf")
-        spend(path, UNPROTECTED, 2, "open data")
-        shown = run("show", path).stdout
-        assert "(all together)  label    22" in shown
-        assert "open data       record   2       unlimited" in shown
-        alone = run("show", path, "--dataset", "registry").stdout
-        assert "open data" not in alone
-        assert "together)" not in alone
-
-    def test_a_clock_that_lags_is_told(self, tmp_path: Path) -> None:
-        times = iter((2e9, 1e9))
-        with Ledger(tmp_path / "ledger.db", clock=lambda: next(times)) as opened:
-            opened.limit("registry", 1.0)
-            opened.limit("registry", 2.0)
-        assert (
-            "clock    behind the ledger's own time in 1 entries"
-            in run("show", tmp_path / "ledger.db").stdout
-        )
-
-    def test_an_empty_ledger(self, tmp_path: Path) -> None:
-        Ledger(tmp_path / "ledger.db").close()
-        assert "none yet" in run("show", tmp_path / "ledger.db").stdout
-
-    def test_errors_are_one_sentence(self, path: Path, tmp_path: Path) -> None:
-        for arguments, sentence in (
-            (("show", path, "--dataset", "x"), "the ledger has no data set 'x'"),
-            (("show", tmp_path / "none.db"), "none.db: No such file or directory"),
-            (("show", path, "--delta", "1"), "1.0 is not in the range 0<=x<1"),
-        ):
-            assert sentence in terminal.refusal_of(run(*arguments))
-
-    @pytest.mark.parametrize("command", ["show", "verify", "export"])
-    def test_what_is_no_file_is_no_ledger(self, tmp_path: Path, command: str) -> None:
-        os.mkfifo(tmp_path / "pipe")
-        held = os.open(tmp_path / "pipe", os.O_RDWR)  # nobody who opens it waits for another
-        try:
-            for path in (tmp_path, tmp_path / "pipe"):
-                result = run(command, path)
-                assert result.exit_code in (1, 2)
-                assert f"{path} is not a ledger: it is no regular file" in result.output
-        finally:
-            os.close(held)
+def test_it_prints_sums_and_tightest_bounds(path: Path) -> None:
+    shown = run("show", path)
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    assert "22: 20 debits, 1 refusals, 1 limits" in shown.stdout
+    with Ledger.open_readonly(path) as pages:
+        assert f"head     {pages.head.hex()}" in shown.stdout
+    rows = [line.split() for line in shown.stdout.splitlines() if line.startswith("registry")]
+    label = rows[0]
+    assert label[:5] == ["registry", "label", "20", "2", "0"]
+    assert 1.5 < float(label[5]) < 2.0
+    assert label[6:] == ["1e-06", "pld"]
+    assert [row[1:6] for row in rows[1:4]] == [
+        [hidden, "20", "unlimited", "0", "unlimited"] for hidden in ("record", "replace", "score")
+    ]
+    assert rows[4] == ["registry", "label", "365", "days", "2", "0", "basic", "2", "0", "0.1"]
 
 
-class TestLimit:
-    """Limits are entries of the ledger."""
-
-    def test_it_makes_a_ledger(self, tmp_path: Path) -> None:
-        path = tmp_path / "ledger.db"
-        result = run("limit", path, "--dataset", "registry", "--epsilon", 3, "--period", "52w")
-        assert result.exit_code == 0
-        with Ledger.open_readonly(path) as pages:
-            (line,) = pages.lines()
-            assert f"entry 1: limit set\nhead {pages.head.hex()}\n" == result.stdout
-        assert (line.limit.epsilon, line.limit.adjacency) == (3.0, Adjacency.RECORD)
-        assert line.limit.period is not None
-        assert line.limit.period.days == 364
-
-    def test_a_year_is_the_one_of_party_files(self, tmp_path: Path) -> None:
-        arguments = ("--dataset", "registry", "--epsilon", 3, "--period", "1y")
-        assert run("limit", tmp_path / "ledger.db", *arguments).exit_code == 0
-        assert "365 days" in run("show", tmp_path / "ledger.db").output
-        endless = run("limit", tmp_path / "ledger.db", *arguments[:-1], "999999y")
-        assert endless.exit_code == 2
-
-    @pytest.mark.parametrize("period", ["0d", "-1d", "0y", "d", "1.5h", ""])
-    def test_periods_are_numbers_with_a_unit(self, tmp_path: Path, period: str) -> None:
-        arguments = ("--dataset", "registry", "--epsilon", 3, "--period", period)
-        result = run("limit", tmp_path / "ledger.db", *arguments)
-        assert result.exit_code == 2
-        assert "must be like 30m, 12h, 365d, 52w or 1y" in result.stderr
-        assert not list(tmp_path.iterdir())
-
-    def test_impossible_limits_are_one_sentence(self, path: Path) -> None:
-        result = run("limit", path, "--dataset", "registry", "--epsilon", "-1")
-        assert result.exit_code == 2
-        assert result.stderr == "tacit: a limit's epsilon must be positive, got -1.0\n"
-
-    def test_a_refused_limit_makes_no_ledger(self, tmp_path: Path) -> None:
-        result = run("limit", tmp_path / "new.db", "--dataset", "registry", "--epsilon", "-1")
-        assert result.exit_code == 2
-        assert not list(tmp_path.iterdir())
-
-
-class TestVerify:
-    """0 and a head, or 1 and a sentence."""
-
-    def test_a_ledger_that_verifies(self, path: Path) -> None:
-        with Ledger.open_readonly(path) as pages:
-            heads = [line.hash.hex() for line in pages.lines()]
-        for arguments in ((), ("--head", heads[3]), ("--head", heads[-1].upper())):
-            result = run("verify", path, *arguments)
-            assert result.exit_code == 0
-            assert result.stdout == f"{path} verifies: 22 entries\nhead {heads[-1]}\n"
-
-    def test_a_ledger_that_does_not(self, path: Path) -> None:
-        connection = sqlite3.connect(path)
-        connection.execute("UPDATE entries SET epsilon = 0.01 WHERE number = 7")
-        connection.commit()
-        connection.close()
-        result = run("verify", path)
-        assert result.exit_code == 1
-        assert "does not verify: entry 7 was changed" in result.stdout
-        assert result.stdout.count("\n") == 1
-        assert run("show", path).exit_code == 2
-        assert run("export", path).exit_code == 0
-
-    def test_a_head_of_another_ledger(self, path: Path) -> None:
-        result = run("verify", path, "--head", "ab" * 32)
-        assert result.exit_code == 1
-        assert "none of its 22 entries has the head abab" in result.stdout
-
-    def test_a_file_that_is_no_ledger(self, tmp_path: Path) -> None:
-        (tmp_path / "text").write_text("score,label\n")
-        result = run("verify", tmp_path / "text")
-        assert result.exit_code == 1
-        assert "text cannot be used as a ledger: file is not a database" in result.stdout
-
-    def test_what_is_no_head(self, path: Path) -> None:
-        for head in ("ab", "x" * 64):
-            result = run("verify", path, "--head", head)
-            assert result.exit_code == 2
-            assert "a head is 64 hexadecimal digits" in result.stderr
-
-
-class TestExport:
-    """All entries, for others to read."""
-
-    def test_json_holds_every_field(self, path: Path) -> None:
-        content = json.loads(run("export", path).stdout)
-        with Ledger.open_readonly(path) as pages:
-            lines = pages.lines()
-        assert len(content) == 22
-        assert [one["hash"] for one in content] == [line.hash.hex() for line in lines]
-        assert content[1]["epsilon"] == 0.1
-        assert content[1]["adjacency"] == "label"
-        assert content[0]["period"] == 365 * 86_400 * 10**6
-        assert (content[-1]["kind"], content[-1]["reason"]) == ("refusal", "LimitError")
-
-    @pytest.mark.parametrize(
-        "name", ['=HYPERLINK("http://x")', "+1+1", "-2", "@SUM(A1)", "registry"]
+def test_delta_changes_the_tightest_bound(path: Path) -> None:
+    loose, tight = (
+        float(run("show", path, "--delta", delta).stdout.split("registry")[1].split()[4])
+        for delta in (1e-9, 1e-3)
     )
-    def test_no_cell_of_csv_is_a_formula(self, tmp_path: Path, name: str) -> None:
-        """Whoever names a data set, or a protocol in a plan, writes into others' spreadsheets."""
-        with pytest.raises(LimitError):
-            spend(tmp_path / "ledger.db", Cost(0.1, adjacency=Adjacency.LABEL), 1, name)
-        (row,) = csv.DictReader(
-            io.StringIO(run("export", tmp_path / "ledger.db", "--format", "csv").stdout)
-        )
-        assert row["dataset"] == (name if name == "registry" else f"'{name}")
-        assert not any(str(cell).startswith(("=", "+", "-", "@")) for cell in row.values())
-        assert float(row["epsilon"]) == 0.1
-        (reported,) = json.loads(run("export", tmp_path / "ledger.db").stdout)
-        assert reported["dataset"] == name
-
-    @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r", "\n"])
-    def test_text_is_quoted_and_numbers_are_not(self, start: str) -> None:
-        cases = ((f"{start}1", f"'{start}1"), (-1.5, "-1.5,"), (None, ",,"), ("a=1", "a=1,"))
-        for value, begins in cases:
-            line = _csv([dict.fromkeys(COLUMNS, value)]).partition("\n")[2]
-            assert line.lstrip('"').startswith(begins)
-
-    def test_csv_says_the_same(self, path: Path, tmp_path: Path) -> None:
-        run("limit", path, "--dataset", "registry", "--epsilon", "inf")
-        file = tmp_path / "ledger.csv"
-        assert run("export", path, "--format", "csv", "--output", file).stdout == ""
-        rows = list(csv.DictReader(io.StringIO(file.read_text())))
-        content = json.loads(run("export", path).stdout)
-        assert rows == [
-            {name: "" if value is None else str(value) for name, value in one.items()}
-            for one in content
-        ]
-        assert rows[-1]["epsilon"] == "unlimited"
+    assert tight < loose
 
 
-def test_without_a_command_it_says_what_there_is() -> None:
-    result = run()
+def test_several_data_sets_are_also_shown_together(path: Path) -> None:
+    run("limit", path, "--dataset", "open data", "--epsilon", "inf")
+    spend(path, UNPROTECTED, 2, "open data")
+    shown = run("show", path).stdout
+    assert "(all together)  label    22" in shown
+    assert "open data       record   2       unlimited" in shown
+    alone = run("show", path, "--dataset", "registry").stdout
+    assert "open data" not in alone
+    assert "together)" not in alone
+
+
+def test_a_clock_that_lags_is_told(tmp_path: Path) -> None:
+    times = iter((2e9, 1e9))
+    with Ledger(tmp_path / "ledger.db", clock=lambda: next(times)) as opened:
+        opened.limit("registry", 1.0)
+        opened.limit("registry", 2.0)
+    assert (
+        "clock    behind the ledger's own time in 1 entries"
+        in run("show", tmp_path / "ledger.db").stdout
+    )
+
+
+def test_an_empty_ledger(tmp_path: Path) -> None:
+    Ledger(tmp_path / "ledger.db").close()
+    assert "none yet" in run("show", tmp_path / "ledger.db").stdout
+
+
+def test_errors_are_one_sentence(path: Path, tmp_path: Path) -> None:
+    for arguments, sentence in (
+        (("show", path, "--dataset", "x"), "the ledger has no data set 'x'"),
+        (("show", tmp_path / "none.db"), "none.db: No such file or directory"),
+        (("show", path, "--delta", "1"), "1.0 is not in the range 0<=x<1"),
+    ):
+        assert sentence in terminal.refusal_of(run(*arguments))
+
+
+@pytest.mark.parametrize("command", ["show", "verify", "export"])
+def test_what_is_no_file_is_no_ledger(tmp_path: Path, command: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    held = os.open(tmp_path / "pipe", os.O_RDWR)  # nobody who opens it waits for another
+    try:
+        for path in (tmp_path, tmp_path / "pipe"):
+            result = run(command, path)
+            assert result.exit_code in (1, 2)
+            assert f"{path} is not a ledger: it is no regular file" in result.output
+    finally:
+        os.close(held)
+
+
+@pytest.mark.parametrize(("period", "days"), [("52w", 364), ("99999y", 99_999 * 365), ("48h", 2)])
+def test_it_makes_a_ledger(tmp_path: Path, period: str, days: int) -> None:
+    path = tmp_path / "ledger.db"
+    result = run("limit", path, "--dataset", "registry", "--epsilon", 3, "--period", period)
     assert result.exit_code == 0
-    for name in ("show", "limit", "verify", "export"):
-        assert name in result.stdout
+    with Ledger.open_readonly(path) as pages:
+        (line,) = pages.lines()
+        assert f"entry 1: limit set\nhead {pages.head.hex()}\n" == result.stdout
+    assert (line.limit.epsilon, line.limit.adjacency) == (3.0, Adjacency.RECORD)
+    assert line.limit.period == timedelta(days)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "period", "reason"),
+    [
+        *((3, period, "like 30m, 12h") for period in ("0d", "-1d", "d", "1.5h", "", "100000y")),
+        (-1, "1y", "a limit's epsilon must be positive, got -1.0"),
+    ],
+)
+def test_a_refused_limit_makes_no_ledger(
+    tmp_path: Path, epsilon: int, period: str, reason: str
+) -> None:
+    arguments = ("--dataset", "registry", "--epsilon", epsilon, "--period", period)
+    assert reason in terminal.refusal_of(run("limit", tmp_path / "ledger.db", *arguments))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_ledger_that_verifies(path: Path) -> None:
+    with Ledger.open_readonly(path) as pages:
+        heads = [line.hash.hex() for line in pages.lines()]
+    for arguments in ((), ("--head", heads[3]), ("--head", heads[-1].upper())):
+        result = run("verify", path, *arguments)
+        assert result.exit_code == 0
+        assert result.stdout == f"{path} verifies: 22 entries\nhead {heads[-1]}\n"
+
+
+def test_a_ledger_that_does_not(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE entries SET epsilon = 0.01 WHERE number = 7")
+    said = broken("verify", path)
+    assert "does not verify: entry 7 was changed" in said
+    assert said.count("\n") == 1
+    assert run("show", path).exit_code == 2
+    assert run("export", path).exit_code == 0
+
+
+def broken(*arguments: object) -> str:
+    """What is said of a ledger that does not verify."""
+    result = run(*arguments)
+    assert result.exit_code == 1
+    return result.stdout
+
+
+def test_what_is_no_head_or_of_another_ledger_and_what_is_no_ledger(
+    path: Path, tmp_path: Path
+) -> None:
+    foreign = broken("verify", path, "--head", "ab" * 32)
+    assert "none of its 22 entries has the head abab" in foreign
+    (tmp_path / "text").write_text("score,label\n")
+    said = broken("verify", tmp_path / "text")
+    assert "text cannot be used as a ledger: file is not a database" in said
+    for head in ("ab", "x" * 64):
+        sentence = terminal.refusal_of(run("verify", path, "--head", head))
+        assert "a head is 64 hexadecimal digits" in sentence
+
+
+def test_json_holds_every_field(path: Path) -> None:
+    content = json.loads(run("export", path).stdout)
+    with Ledger.open_readonly(path) as pages:
+        lines = pages.lines()
+    assert len(content) == 22
+    assert [one["hash"] for one in content] == [line.hash.hex() for line in lines]
+    assert content[1]["epsilon"] == 0.1
+    assert content[1]["adjacency"] == "label"
+    assert content[0]["period"] == 365 * 86_400 * 10**6
+    assert (content[-1]["kind"], content[-1]["reason"]) == ("refusal", "LimitError")
+
+
+@pytest.mark.parametrize("name", ['=HYPERLINK("http://x")', "+1+1", "-2", "@SUM(A1)", "registry"])
+def test_no_cell_of_csv_is_a_formula(tmp_path: Path, name: str) -> None:
+    """Whoever names a data set, or a protocol in a plan, writes into others' spreadsheets."""
+    with pytest.raises(LimitError):
+        spend(tmp_path / "ledger.db", Cost(0.1, adjacency=Adjacency.LABEL), 1, name)
+    (row,) = csv.DictReader(
+        io.StringIO(run("export", tmp_path / "ledger.db", "--format", "csv").stdout)
+    )
+    assert row["dataset"] == (name if name == "registry" else f"'{name}")
+    assert not any(str(cell).startswith(("=", "+", "-", "@")) for cell in row.values())
+    assert float(row["epsilon"]) == 0.1
+    (reported,) = json.loads(run("export", tmp_path / "ledger.db").stdout)
+    assert reported["dataset"] == name
+
+
+def test_csv_says_the_same(path: Path, tmp_path: Path) -> None:
+    run("limit", path, "--dataset", "registry", "--epsilon", "inf")
+    file = tmp_path / "ledger.csv"
+    assert run("export", path, "--format", "csv", "--output", file).stdout == ""
+    rows = list(csv.DictReader(io.StringIO(file.read_text())))
+    content = json.loads(run("export", path).stdout)
+    assert rows == [
+        {name: "" if value is None else str(value) for name, value in one.items()}
+        for one in content
+    ]
+    assert rows[-1]["epsilon"] == "unlimited"
 
 
 def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    assert all(name in run().stdout for name in ledger.commands)
     for name in ("limit", "show", "verify", "export"):
         epilog = ledger.commands[name].epilog
         lines = [

@@ -16,7 +16,6 @@ import pytest
 from tacit.ledger.entries import Entry, LedgerError
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import Adjacency, Cost
-from tests.ledger.children import answer_paid
 
 ROOT = Path(__file__).parents[2]
 KILLS = 100
@@ -32,79 +31,72 @@ def children(*arguments: object) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-class TestKills:
-    """Whenever the process ends, what left was paid for and the ledger verifies."""
-
-    def test_no_reply_without_its_debit(self, tmp_path: Path) -> None:
-        runs = children("kill", tmp_path, 1, KILLS, 0)
-        killed = [run["status"] == signal.SIGKILL for run in runs]
-        assert sum(killed) >= 0.8 * KILLS
-        assert all(dead or run["status"] == 0 for dead, run in zip(killed, runs, strict=True))
-        assert [run for run in runs if "broken" in run or run["uncovered"]] == []
-        assert sum(run["replies"] > 0 for run in runs) > KILLS / 2
-
-    def test_a_reply_before_its_debit_is_noticed(self, tmp_path: Path) -> None:
-        runs = children("kill", tmp_path, 2, KILLS // 4, 1)
-        assert any(run["uncovered"] for run in runs)
+def test_no_reply_without_its_debit(tmp_path: Path) -> None:
+    runs = children("kill", tmp_path, 1, KILLS, 0)
+    killed = [run["status"] == signal.SIGKILL for run in runs]
+    assert sum(killed) >= 0.8 * KILLS
+    assert all(dead or run["status"] == 0 for dead, run in zip(killed, runs, strict=True))
+    assert [run for run in runs if "broken" in run or run["uncovered"]] == []
+    assert sum(run["replies"] > 0 for run in runs) > KILLS / 2
 
 
-class TestProcesses:
-    """Processes on one ledger are serialised, from its making on."""
-
-    def test_together_they_never_pass_the_limit(self, tmp_path: Path) -> None:
-        path = tmp_path / "ledger.db"
-        (reported,) = children("crowd", path, 6, 20, 5)
-        assert reported["codes"] == [0] * 6
-        assert sum(reported["accepted"]) == 20
-        with Ledger.open_readonly(path) as ledger:
-            ledger.verify()
-            assert ledger.spending("registry")[0].epsilon == 5.0
-
-    def test_a_book_taken_through_a_fork_is_refused(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        with Ledger(tmp_path / "ledger.db") as ledger:
-            monkeypatch.setattr("tacit.ledger.files.os.getpid", lambda: -1)
-            with pytest.raises(LedgerError, match="opened before a fork"):
-                ledger.limit("registry", 1.0)
+def test_a_reply_before_its_debit_is_noticed(tmp_path: Path) -> None:
+    runs = children("kill", tmp_path, 2, KILLS // 4, 1)
+    assert any(run["uncovered"] for run in runs)
 
 
-class TestFullDisk:
-    """A debit that cannot be written is no debit, and there is no reply."""
+def test_together_they_never_pass_the_limit(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    (reported,) = children("crowd", path, 6, 20, 5)
+    assert reported["codes"] == [0] * 6
+    assert sum(reported["accepted"]) == 20
+    with Ledger.open_readonly(path) as ledger:
+        ledger.verify()
+        assert ledger.spending("registry")[0].epsilon == 5.0
 
-    def test_files_that_may_not_grow(self, tmp_path: Path) -> None:
-        (reported,) = children("full", tmp_path / "ledger.db", 120_000)
-        assert 0 < reported["sent"] < 10_000
-        assert reported["computed"] == reported["sent"] + 1
-        assert reported["after"] == "reply"
-        assert reported["public"] == "declined: the ledger is not available"
-        assert "cannot be used" in reported["told"]
-        assert reported["entries"] == reported["sent"] + 2
 
-    def test_a_full_database(self, tmp_path: Path) -> None:
-        requested = Entry(
-            "registry", bytes(32), "dpauc", "0", "run", bytes(32), Cost(0, 0, Adjacency.RECORD)
-        )
-        with Ledger(tmp_path / "ledger.db") as ledger:
+def test_a_book_taken_through_a_fork_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        monkeypatch.setattr("tacit.ledger.files.os.getpid", lambda: -1)
+        with pytest.raises(LedgerError, match="opened before a fork"):
             ledger.limit("registry", 1.0)
-            (pages,) = ledger._connection.execute("PRAGMA page_count").fetchone()
-            ledger._connection.execute(f"PRAGMA max_page_count = {pages}")
-            with pytest.raises(LedgerError, match="database or disk is full"):
-                for _ in range(1000):
-                    ledger.debit(requested)
-            before = ledger.verify()
-            with pytest.raises(LedgerError, match="database or disk is full"):
-                answer_paid(ledger, requested, lambda: pytest.fail("computed without a debit"))
-            assert ledger.verify() == before
 
-    def test_a_book_that_is_locked_for_too_long(self, tmp_path: Path) -> None:
-        path = tmp_path / "ledger.db"
-        with Ledger(path) as ledger:
-            ledger._connection.execute("PRAGMA busy_timeout = 1")
-            other = sqlite3.connect(path, isolation_level=None)
-            other.execute("BEGIN IMMEDIATE")
-            with pytest.raises(LedgerError, match="locked"):
-                ledger.limit("registry", 1.0)
-            other.execute("ROLLBACK")
-            other.close()
-            assert ledger.limit("registry", 1.0).number == 1
+
+def test_files_that_may_not_grow(tmp_path: Path) -> None:
+    (reported,) = children("full", tmp_path / "ledger.db", 120_000)
+    assert 0 < reported["sent"] < 10_000
+    assert reported["public"] == "declined: the ledger is not available"
+    assert "cannot be used" in reported["told"]
+    assert reported["entries"] == reported["sent"] + 2
+
+
+def test_a_full_database(tmp_path: Path) -> None:
+    requested = Entry(
+        "registry", bytes(32), "dpauc", "0", "run", bytes(32), Cost(0, 0, Adjacency.RECORD)
+    )
+    with Ledger(tmp_path / "ledger.db") as ledger:
+        ledger.limit("registry", 1.0)
+        (pages,) = ledger._connection.execute("PRAGMA page_count").fetchone()
+        ledger._connection.execute(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(LedgerError, match="database or disk is full"):
+            for _ in range(1000):
+                ledger.debit(requested)
+        before = ledger.verify()
+        with pytest.raises(LedgerError, match="database or disk is full"):
+            ledger.debit(requested)
+        assert ledger.verify() == before
+
+
+def test_a_book_that_is_locked_for_too_long(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    with Ledger(path) as ledger:
+        ledger._connection.execute("PRAGMA busy_timeout = 1")
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LedgerError, match="locked"):
+            ledger.limit("registry", 1.0)
+        other.execute("ROLLBACK")
+        other.close()
+        assert ledger.limit("registry", 1.0).number == 1

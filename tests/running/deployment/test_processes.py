@@ -21,35 +21,13 @@ from typing import Any
 import pytest
 
 from tacit.ledger.ledger import Ledger
+from tacit.running.deployment import keys, server
+from tacit.running.deployment.flower_programs import programs
 from tacit.running.deployment.flower_programs.guards import write_application
-from tacit.running.deployment.flower_programs.programs import (
-    DeploymentError,
-    Flower,
-    Program,
-    free_port,
-)
-from tacit.running.deployment.keys import (
-    Certificates,
-    make_certificates,
-    stored_node_key,
-)
-from tacit.running.deployment.server import (
-    CONNECTION,
-    conduct_run,
-    nodes_online,
-    register_nodes,
-    runs_of,
-)
 from tacit.running.deployment.site import RefusedError, wait_connected
 from tacit.running.session.service import PartyDesk
 from tests.running.deployment.conftest import PARTIES, Federation
-from tests.running.deployment.processes import (
-    HOSPITALS,
-    WAIT,
-    example,
-    nothing_left,
-    processes_in,
-)
+from tests.running.deployment.processes import HOSPITALS, WAIT, example, nothing_left, processes_in
 from tests.running.desks import edited
 from tests.terminal import typed
 
@@ -79,7 +57,7 @@ class Terminals:
         self.folder, self._running = folder, running
         path = f"{TACIT.parent}{os.pathsep}{os.environ['PATH']}"
         self._environment = {**os.environ, "PATH": path}
-        self._open: list[tuple[Program, str]] = []
+        self._open: list[tuple[programs.Program, str]] = []
 
     def type(self, line: str) -> str:
         """Type a line; what it printed, if it ended."""
@@ -93,7 +71,7 @@ class Terminals:
     def _go_on(self, line: str, ready: str) -> None:
         log = self.folder / f"terminal-{len(self._open)}.log"
         command = f"cd '{self.folder}' && exec {line}"
-        program = Program(["bash", "-c", command], self._environment, log)
+        program = programs.Program(["bash", "-c", command], self._environment, log)
         self._running.enter_context(program)
         if line.startswith("tacit serve"):
             program.wait_until(lambda: "c may connect" in program.said(), WAIT)
@@ -114,7 +92,7 @@ def test_the_walk_through_makes_what_a_server_and_its_parties_need(tmp_path: Pat
 def test_the_walk_through_of_the_documents(tmp_path: Path) -> None:
     """Three hospitals over TLS with authentication, line by line as the reader types them."""
     (tmp_path / "examples").symlink_to(HOSPITALS.parent)
-    port, said = str(free_port()), {}
+    port, said = str(programs.free_port()), {}
     with ExitStack() as running:
         terminals = Terminals(tmp_path, running)
         for line in walk_through():
@@ -193,9 +171,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
 
 def test_wrong_nodes_and_servers_are_refused(federation: Federation, tmp_path: Path) -> None:
     """A new key under the party's name, and a server with another authority's certificate."""
-    stored_node_key(tmp_path / "stranger.key")
-    other = Certificates.within(tmp_path, tmp_path / "other")
-    make_certificates(other, ["127.0.0.1"])
+    keys.stored_node_key(tmp_path / "stranger.key")
+    other = keys.Certificates.within(tmp_path, tmp_path / "other")
+    keys.make_certificates(other, ["127.0.0.1"])
     with ExitStack() as running:
         stranger = running.enter_context(
             federation.node("a", "stranger", key=tmp_path / "stranger.key")
@@ -205,18 +183,20 @@ def test_wrong_nodes_and_servers_are_refused(federation: Federation, tmp_path: P
             wait_connected(stranger, WAIT)
         with pytest.raises(RefusedError, match="not be the server that it claims to be"):
             wait_connected(foreign, WAIT)
-    assert nodes_online(federation.coordinator) == dict.fromkeys(PARTIES, "online")
+    assert server.nodes_online(federation.coordinator) == dict.fromkeys(PARTIES, "online")
 
 
 def ends_of(federation: Federation, submitted: dict[Path, str]) -> dict[Path, str]:
     """How runs ended that were submitted around our command: applications and their settings."""
     flower, command = federation.coordinator.flower(), ("flwr", "run")
     numbers = {
-        flower.call(*command, str(part), CONNECTION, "--run-config", settings)["run-id"]: part
+        flower.call(*command, str(part), server.CONNECTION, "--run-config", settings)[
+            "run-id"
+        ]: part
         for part, settings in submitted.items()
     }
     for _ in range(int(WAIT)):
-        runs = {run["run-id"]: run for run in runs_of(federation.coordinator)}
+        runs = {run["run-id"]: run for run in server.runs_of(federation.coordinator)}
         if all(runs[number]["status"].startswith("finished") for number in numbers):
             return {part: runs[number]["status-details"] for number, part in numbers.items()}
         time.sleep(1)
@@ -257,7 +237,7 @@ def answers_to_a_stranger(home: Path, commands: Sequence[Sequence[str]]) -> list
     """What Flower's own command answers, with a configuration folder and no guard."""
     done = subprocess.run(
         [sys.executable, "-c", FORKED, json.dumps(commands)],
-        env=Flower(home).environment(),
+        env=programs.Flower(home).environment(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -272,27 +252,27 @@ def answers_to_a_stranger(home: Path, commands: Sequence[Sequence[str]]) -> list
 def test_strangers_are_admitted_to_nothing(federation: Federation, tmp_path: Path) -> None:
     """Flower's own commands, with all that a hospital is given and without the machine's token."""
     (tmp_path / "config.toml").write_text(
-        f'[superlink]\ndefault = "{CONNECTION}"\n[superlink.{CONNECTION}]\n'
+        f'[superlink]\ndefault = "{server.CONNECTION}"\n[superlink.{server.CONNECTION}]\n'
         f'address = "127.0.0.1:{federation.port}"\n'
         f'root-certificates = "{federation.coordinator.certificates.authority}"\n'
     )
     number = federation.coordinator.registered()["a"]["node"]
-    before = runs_of(federation.coordinator)
+    before = server.runs_of(federation.coordinator)
     application = write_application(tmp_path / "theirs")
-    key = stored_node_key(tmp_path / "stranger.key")
+    key = keys.stored_node_key(tmp_path / "stranger.key")
     commands = (
-        ("list", CONNECTION),
-        ("stop", "1", CONNECTION),
-        ("run", str(application), CONNECTION),
-        ("supernode", "list", CONNECTION),
-        ("supernode", "register", str(key), CONNECTION),
-        ("supernode", "unregister", number, CONNECTION),
+        ("list", server.CONNECTION),
+        ("stop", "1", server.CONNECTION),
+        ("run", str(application), server.CONNECTION),
+        ("supernode", "list", server.CONNECTION),
+        ("supernode", "register", str(key), server.CONNECTION),
+        ("supernode", "unregister", number, server.CONNECTION),
     )
     answers = answers_to_a_stranger(tmp_path, commands)
     assert all("403" in str(answer["error-message"]) for answer in answers)
     assert not any(answer["success"] for answer in answers)
-    assert runs_of(federation.coordinator) == before
-    assert nodes_online(federation.coordinator) == dict.fromkeys(PARTIES, "online")
+    assert server.runs_of(federation.coordinator) == before
+    assert server.nodes_online(federation.coordinator) == dict.fromkeys(PARTIES, "online")
 
 
 def test_strangers_take_over_no_task(federation: Federation) -> None:
@@ -301,11 +281,11 @@ def test_strangers_take_over_no_task(federation: Federation) -> None:
     client = importlib.import_module("flwr.supercore.runtime").RuntimeHttpClient
     requested = importlib.import_module("flwr.proto.runtime_pb2").AcquireTaskRequest()
     requested.supported_task_types.extend(["flwr-serverapp", "flwr-clientapp"])
-    address = re.search(r"http://(127.0.0.1:\d+)", federation.connected.said())
-    assert address is not None
+    place = re.search(r"http://(127.0.0.1:\d+)", federation.connected.said())
+    assert place is not None
     root = federation.coordinator.certificates.authority.read_bytes()
-    for server, authority in ((f"127.0.0.1:{federation.port}", root), (address[1], None)):
-        stranger = client.from_server_address(server, authority is None, authority, ())
+    for address, authority in ((f"127.0.0.1:{federation.port}", root), (place[1], None)):
+        stranger = client.from_server_address(address, authority is None, authority, ())
         with stranger, pytest.raises(httpx.HTTPStatusError, match="403"):
             stranger.AcquireTask(requested)
 
@@ -314,11 +294,11 @@ def test_strangers_take_over_no_task(federation: Federation) -> None:
 def test_a_limit_ends_the_second_run(site: Federation) -> None:
     """The ledger allows epsilon 1.5, and a run costs 1; the refusal is told without its numbers."""
     said: list[str] = []
-    result = conduct_run(site.coordinator, site.plan("one"), 60.0, said.append).content
+    result = server.conduct_run(site.coordinator, site.plan("one"), 60.0, said.append).content
     assert result["spent"]["epsilon"] == 1.0
     assert any(line.startswith("round 0: 1 of 1 parties answered") for line in said)
-    with pytest.raises(DeploymentError, match="privacy budget") as caught:
-        conduct_run(site.coordinator, site.plan("one"), 60.0, said.append)
+    with pytest.raises(programs.DeploymentError, match="privacy budget") as caught:
+        server.conduct_run(site.coordinator, site.plan("one"), 60.0, said.append)
     assert "1.5" not in str(caught.value)
 
 
@@ -332,7 +312,11 @@ def test_our_components_in_another_flower_project(site: Federation, tmp_path: Pa
         "from tacit.running.flower import client, server\n__all__ = ['client', 'server']\n"
     )
     party, result = own_book(site, tmp_path), tmp_path / "result.json"
-    files, port, home = site.coordinator.certificates, str(free_port()), tmp_path / "flower"
+    files, port, home = (
+        site.coordinator.certificates,
+        str(programs.free_port()),
+        tmp_path / "flower",
+    )
     home.mkdir()
     (home / "config.toml").write_text(
         f'[superlink]\ndefault = "theirs"\n[superlink.theirs]\naddress = "127.0.0.1:{port}"\n'
@@ -341,14 +325,14 @@ def test_our_components_in_another_flower_project(site: Federation, tmp_path: Pa
     tls = ("--ssl-ca-certfile", str(files.authority), "--ssl-certfile", str(files.certificate))
     link = (*tls, "--ssl-keyfile", str(files.key), "--disable-runtime-dependency-installation")
     node = ("--superlink", f"127.0.0.1:{port}", "--root-certificates", str(files.authority))
-    reported = ("--port", str(free_port()), "--node-config", f'party="{party}"')
+    reported = ("--port", str(programs.free_port()), "--node-config", f'party="{party}"')
     settings = f'plan="{site.plan("one")}" identity="{site.coordinator.identity}" result="{result}"'
     with ExitStack() as running:
-        flower = Flower(home)
+        flower = programs.Flower(home)
         log = tmp_path / "link.log"
-        server = flower.start(log, "flower-superlink", *link, "--port", port)
-        running.enter_context(server)
-        server.wait_until(lambda: "Uvicorn running" in server.said(), WAIT)
+        link_program = flower.start(log, "flower-superlink", *link, "--port", port)
+        running.enter_context(link_program)
+        link_program.wait_until(lambda: "Uvicorn running" in link_program.said(), WAIT)
         part = flower.start(tmp_path / "node.log", "flower-supernode", *node, *reported)
         wait_connected(running.enter_context(part), WAIT)
         command = ("flwr", "run", str(project), "--stream", "--run-config", settings)
@@ -372,17 +356,17 @@ def test_a_server_that_is_killed_comes_back(tmp_path: Path) -> None:
     """Killed without warning and started again from its database, it knows its nodes; a node whose
     key was taken away may not connect any more."""
     site = site_in(tmp_path)
-    with site.server(lasting=True) as server:
-        register_nodes(site.coordinator)
-        os.kill(server.pid, signal.SIGKILL)
-        with pytest.raises(DeploymentError, match="ended with status -9"):
-            server.wait_until(lambda: False, WAIT)
+    with site.server(lasting=True) as killed:
+        server.register_nodes(site.coordinator)
+        os.kill(killed.pid, signal.SIGKILL)
+        with pytest.raises(programs.DeploymentError, match="ended with status -9"):
+            killed.wait_until(lambda: False, WAIT)
     with site.server(lasting=True):
-        assert register_nodes(site.coordinator) == []
+        assert server.register_nodes(site.coordinator) == []
         with site.node("a", "again") as node:
             wait_connected(node, WAIT)
         (site.coordinator.nodes / "a.pub").unlink()
-        assert register_nodes(site.coordinator) == []
+        assert server.register_nodes(site.coordinator) == []
         with site.node("a", "gone") as node, pytest.raises(RefusedError, match="does not know"):
             wait_connected(node, WAIT)
     assert nothing_left(tmp_path)

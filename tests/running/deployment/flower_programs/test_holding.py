@@ -13,7 +13,6 @@ from tacit.running.deployment.flower_programs import holding
 from tacit.running.deployment.flower_programs.holding import ANSWER, QUESTION, Arrivals, Holding
 
 PULL, PUSH = "/v1/fleet/pull-object", "/v1/fleet/push-object"
-HOURS = 3600.0
 
 
 class Asked:
@@ -66,21 +65,16 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
+@pytest.fixture(autouse=True)
+def held_for_hours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(holding.LOOKS, PULL, holding.LOOKS[PULL]._replace(seconds=3600.0))
+
+
 def in_a_loop(body: Callable[[Store], Coroutine[Any, Any, None]]) -> None:
-    async def run() -> None:
-        await body(Store())
-
-    asyncio.run(run())
+    asyncio.run(body(Store()))
 
 
-def held_for(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    look = holding.LOOKS[PULL]._replace(seconds=seconds)
-    monkeypatch.setitem(holding.LOOKS, PULL, look)
-
-
-def test_a_look_is_answered_when_what_it_asks_for_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
-    held_for(monkeypatch, HOURS)
-
+def test_a_look_is_answered_when_what_it_asks_for_arrives() -> None:
     async def body(store: Store) -> None:
         look = asyncio.create_task(store.ask(PULL, "a"))
         await settled()
@@ -96,9 +90,8 @@ def test_a_look_is_answered_when_what_it_asks_for_arrives(monkeypatch: pytest.Mo
     in_a_loop(body)
 
 
-def test_what_arrives_during_a_look_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_arrives_during_a_look_is_not_missed() -> None:
     """It arrives after the look found nothing, and before the look waits."""
-    held_for(monkeypatch, HOURS)
 
     async def body(store: Store) -> None:
         answer = store._app._app
@@ -115,7 +108,7 @@ def test_what_arrives_during_a_look_is_not_missed(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_look_in_vain_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    held_for(monkeypatch, 0.01)
+    monkeypatch.setitem(holding.LOOKS, PULL, holding.LOOKS[PULL]._replace(seconds=0.01))
 
     async def body(store: Store) -> None:
         assert not await store.ask(PULL, "a")
@@ -125,9 +118,7 @@ def test_a_look_in_vain_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     in_a_loop(body)
 
 
-def test_a_server_that_ends_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    held_for(monkeypatch, HOURS)
-
+def test_a_server_that_ends_holds_nothing() -> None:
     async def body(store: Store) -> None:
         looks = [asyncio.create_task(store.ask(PULL, name)) for name in "aab"]
         await settled()
@@ -138,9 +129,8 @@ def test_a_server_that_ends_holds_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     in_a_loop(body)
 
 
-def test_a_refusal_is_given_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_is_given_at_once() -> None:
     """A request that Flower does not answer has no answer in its state."""
-    held_for(monkeypatch, HOURS)
     sent: list[Any] = []
 
     async def refuse(scope: Any, receive: Any, send: Any) -> None:

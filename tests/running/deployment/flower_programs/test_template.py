@@ -127,6 +127,18 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prepared]:
         yield own
 
 
+def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """How a program of a few lines ended, and what it printed."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=WAIT,
+        env=dict(os.environ) | environment,
+    )
+
+
 def has_ended(process: int) -> bool:
     """Whether a process ends, which may take it a moment."""
     until = time.monotonic() + WAIT
@@ -159,12 +171,9 @@ def test_a_fork_is_the_program_that_was_asked_for(prepared: Prepared) -> None:
     assert started.returncode == 7
 
 
-def test_a_launcher_ends_as_its_fork(prepared: Prepared) -> None:
+def test_a_launcher_gets_and_ends_by_the_signals_of_its_fork(prepared: Prepared) -> None:
     with prepared.start("import signal; os.kill(os.getpid(), signal.SIGTERM)") as started:
         assert started.wait(WAIT) == -signal.SIGTERM
-
-
-def test_a_fork_gets_its_launchers_signals(prepared: Prepared) -> None:
     code = (
         "import signal, time\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\n"
         "print(os.getpid(), flush=True)\ntime.sleep(600)"
@@ -287,13 +296,9 @@ def test_a_process_with_threads_makes_no_forks() -> None:
         "threading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
         "template.main(-1, -1)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=WAIT
-    )
-    assert (done.returncode, done.stderr) == (
-        1,
-        "tacit: an import started a thread; programs are started again\n",
-    )
+    done = python(code)
+    said = "tacit: an import started a thread; programs are started again\n"
+    assert (done.returncode, done.stderr) == (1, said)
 
 
 def test_protocols_of_other_packages_are_imported_in_the_fork(tmp_path: Path) -> None:
@@ -313,14 +318,7 @@ def test_protocols_of_other_packages_are_imported_in_the_fork(tmp_path: Path) ->
         'sys.modules}")\n'
         "template.main(-1, -1)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=WAIT,
-        env=dict(os.environ) | {"PYTHONPATH": str(tmp_path)},
-    )
+    done = python(code, PYTHONPATH=str(tmp_path))
     assert (done.stdout, done.stderr) == ("", "True True\n")
 
 
@@ -362,12 +360,9 @@ def test_a_request_arrives_as_it_was_sent(
 ) -> None:
     encoded = {os.fsencode(name): os.fsencode(value) for name, value in environment.items()}
     assert launcher.unpacked(launcher.packed(arguments, encoded)) == (arguments, encoded)
-
-
-@pytest.mark.parametrize("content", [b"", b"x", b"2\0one", b"0", b"1\0name\0no sign", b"-1\0a\0b"])
-def test_a_request_that_nobody_sent_is_refused(content: bytes) -> None:
-    with pytest.raises(ValueError, match=r"no request|invalid literal"):
-        launcher.unpacked(content)
+    for content in (b"", b"x", b"2\0one", b"0", b"1\0name\0no sign", b"-1\0a\0b"):
+        with pytest.raises(ValueError, match=r"no request|invalid literal"):
+            launcher.unpacked(content)
 
 
 @pytest.mark.parametrize(
@@ -391,9 +386,7 @@ def test_a_fork_ends_as_python_does(program: str, status: int, said: str) -> Non
         f"    {program}\n"
         "template._leave_quickly(template.run_to_end(body))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=WAIT
-    )
+    done = python(code)
     assert done.returncode == status
     assert sorted(done.stdout.splitlines()) == ["at exit", "from a thread"]
     assert done.stderr.endswith(said)

@@ -11,65 +11,58 @@ from tacit.running.deployment.flower_programs import guards
 from tacit.running.deployment.flower_programs.holding import MIN_WAIT, Waits, wait_after
 
 
+class Watched:
+    """Waits by a clock that a test turns; it notes them, and turns by them where it is told to."""
+
+    def __init__(self, turns: bool = False) -> None:
+        self.clock, self.slept, self._turns = 0.0, list[float](), turns
+        self.waits = Waits(self._sleep, lambda: self.clock)
+
+    def _sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.clock += seconds * self._turns
+
+
 def test_waits_grow_while_nothing_happens() -> None:
     """At most a twentieth is added to any wait; an idle node looks as seldom as Flower's own."""
-    clock = [0.0]
-    slept: list[float] = []
-
-    def sleep(seconds: float) -> None:
-        slept.append(seconds)
-        clock[0] += seconds
-
-    waits = Waits(sleep, lambda: clock[0])
-    while clock[0] < 600.0:
-        waits.sleep(3.0)
+    watched = Watched(turns=True)
+    while watched.clock < 600.0:
+        watched.waits.sleep(3.0)
+    slept = watched.slept
     assert slept[0] == MIN_WAIT
     assert slept == sorted(slept)
     assert slept[-1] == 3.0
     assert len(slept) < 600 / 3 + 130
-    waits.noting(lambda: None)()
-    waits.sleep(3.0)
+    watched.waits.noting(lambda: None)()
+    watched.waits.sleep(3.0)
     assert slept[-1] == MIN_WAIT
-
-
-def test_no_wait_is_longer_than_flowers() -> None:
     assert wait_after(1e9, longest=0.5) == 0.5
     assert wait_after(0.0, longest=0.01) == 0.01
+    assert watched.waits.monotonic is time.monotonic
 
 
 def test_work_is_noted_before_and_after() -> None:
-    clock = [0.0]
-    slept: list[float] = []
-    waits = Waits(slept.append, lambda: clock[0])
+    watched = Watched()
 
     def work(value: int) -> int:
-        waits.sleep(3.0)
-        clock[0] += 30.0
-        waits.sleep(3.0)
-        waits.sleep(3.0)
+        watched.waits.sleep(3.0)
+        watched.clock += 30.0
+        watched.waits.sleep(3.0)
+        watched.waits.sleep(3.0)
         return value
 
-    assert waits.noting(work)(4) == 4
-    waits.sleep(3.0)
-    assert slept == [MIN_WAIT, 0.0, 1.5, MIN_WAIT]
+    assert watched.waits.noting(work)(4) == 4
+    watched.waits.sleep(3.0)
+    assert watched.slept == [MIN_WAIT, 0.0, 1.5, MIN_WAIT]
 
 
 def test_a_look_that_a_server_held_is_followed_by_the_next() -> None:
     """The wait is the time between the beginnings of two looks."""
-    clock = [0.0]
-    slept: list[float] = []
-    waits = Waits(slept.append, lambda: clock[0])
-    clock[0] = 60.0
-    waits.sleep(3.0)
-    clock[0] += 1.0
-    waits.sleep(3.0)
-    clock[0] += 3.0
-    waits.sleep(3.0)
-    assert slept == [0.0, 2.0, 0.0]
-
-
-def test_what_else_the_module_has_is_there() -> None:
-    assert Waits().monotonic is time.monotonic
+    watched = Watched()
+    for seconds in (60.0, 1.0, 3.0):
+        watched.clock += seconds
+        watched.waits.sleep(3.0)
+    assert watched.slept == [0.0, 2.0, 0.0]
 
 
 @pytest.mark.parametrize("name", [*guards.WAITING])
