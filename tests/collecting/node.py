@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import uvicorn
 
+from tacit.collecting.connections import Connection
 from tacit.collecting.folder import Folder
 from tacit.collecting.intake import Intake
 from tacit.collecting.service import application
@@ -62,15 +63,21 @@ def sent_by_node(folder: Folder, clients: Clients) -> bytes:
 
 
 @contextmanager
-def serving(folder: Folder, page: Path | None = None) -> Iterator[str]:
-    """The address of a collector that serves until the end of the block."""
+def running(
+    folder: Folder, page: Path | None = None, http: type[Connection] = Connection
+) -> Iterator[int]:
+    """The port of a collector with such connections, which serves until the end of the block."""
     listening = socket.create_server(("127.0.0.1", 0))
     app = application(folder, Intake(folder), 1e6, page)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, ws="none"))
+    loop = "auto" if http.tls is None else "asyncio"
+    config = uvicorn.Config(
+        app, log_level="warning", access_log=False, ws="none", http=http, loop=loop
+    )
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        yield listening.getsockname()[1]
     finally:
         server.should_exit = True
         thread.join()

@@ -19,16 +19,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.collecting.campaign import (
-    DELTA,
-    Campaign,
-    CampaignError,
-    Signed,
-    Terms,
-    concluded,
-    shuffled_of,
-    stage_query,
-)
+from tacit.collecting import campaign
 from tacit.collecting.folder import Folder, sealed_payloads, serial_of, write_batch
 from tacit.collecting.log import Disk, Log
 from tacit.crypto.identities import Identity
@@ -72,7 +63,7 @@ def written(tmp_path: Path, text: str) -> Path:
 
 
 def test_a_file_gives_the_terms(tmp_path: Path) -> None:
-    terms = Terms.from_toml(written(tmp_path, TOML))
+    terms = campaign.Terms.from_toml(written(tmp_path, TOML))
     assert terms.devices == 100
     assert terms.protocol == protocol_of(LOCAL_TREE[0], {**LOCAL_TREE[1], "epsilon": 1.0})
 
@@ -95,22 +86,22 @@ def test_a_file_gives_the_terms(tmp_path: Path) -> None:
 def test_bad_files_are_refused(tmp_path: Path, before: str, after: str, error: str) -> None:
     path = written(tmp_path, TOML.replace(before, after))
     with pytest.raises(ValueError, match=error):
-        Folder(tmp_path / "campaign").signed(Terms.from_toml(path))
+        Folder(tmp_path / "campaign").signed(campaign.Terms.from_toml(path))
 
 
-def test_a_campaign_is_signed_once_and_never_changes(tmp_path: Path) -> None:
-    folder = new_folder(tmp_path)
+def test_a_campaign_is_signed_once_and_never_changes(folder: Folder) -> None:
     digest = folder.campaign.digest
     assert Folder(folder.path).signed(terms_of()).digest == digest
     changed = replace(
         terms_of(), protocol=protocol_of(LOCAL_TREE[0], {**LOCAL_TREE[1], "epsilon": 3.0})
     )
-    with pytest.raises(CampaignError, match="with other epsilon, settings; devices refuse"):
+    with pytest.raises(
+        campaign.CampaignError, match="with other epsilon, settings; devices refuse"
+    ):
         Folder(folder.path).signed(changed)
 
 
-def test_keys_are_readable_by_their_owner_only(tmp_path: Path) -> None:
-    folder = new_folder(tmp_path)
+def test_keys_are_readable_by_their_owner_only(folder: Folder) -> None:
     assert folder.coordinator_key.stat().st_mode & 0o077 == 0
     assert folder.tokens
     assert (folder.path / "keys" / "tokens.key").stat().st_mode & 0o077 == 0
@@ -118,22 +109,22 @@ def test_keys_are_readable_by_their_owner_only(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"document": 3}', "null", "[" * 100_000])
 def test_what_is_no_signed_document_is_refused(text: str) -> None:
-    with pytest.raises(CampaignError, match="no signed document"):
-        Signed.from_json(text)
+    with pytest.raises(campaign.CampaignError, match="no signed document"):
+        campaign.Signed.from_json(text)
 
 
-def test_a_changed_document_and_one_of_another_format_are_refused(tmp_path: Path) -> None:
-    signed = new_folder(tmp_path).campaign.signed
+def test_a_changed_document_and_one_of_another_format_are_refused(folder: Folder) -> None:
+    signed = folder.campaign.signed
     forged = replace(signed, document=signed.document.replace(b"2.0", b"9.0"))
-    with pytest.raises(CampaignError, match="signature"):
-        Signed.from_json(forged.to_json())
-    other = Signed.by(Identity.generate(), {"format": "tacit-campaign/2"})
-    with pytest.raises(CampaignError, match="format must be 'tacit-campaign/1'"):
-        Campaign(other)
+    with pytest.raises(campaign.CampaignError, match="signature"):
+        campaign.Signed.from_json(forged.to_json())
+    other = campaign.Signed.by(Identity.generate(), {"format": "tacit-campaign/2"})
+    with pytest.raises(campaign.CampaignError, match="format must be 'tacit-campaign/1'"):
+        campaign.Campaign(other)
 
 
-def test_the_document_says_what_a_device_computes(tmp_path: Path) -> None:
-    content: dict[str, Any] = json.loads(new_folder(tmp_path).campaign.signed.document)
+def test_the_document_says_what_a_device_computes(folder: Folder) -> None:
+    content: dict[str, Any] = json.loads(folder.campaign.signed.document)
     assert content["report"]["kind"] == "unary"
     assert content["epsilon"] == 2.0
     assert content["protects"] == "replace"
@@ -153,7 +144,7 @@ def payloads_of_900(name: str) -> list[Payloads]:
 @cache
 def queries_of_900(name: str) -> tuple[Query, ...]:
     """What they are asked."""
-    return concluded(terms_of(CASES[name], 900), in_memory(payloads_of_900(name))).queries
+    return campaign.concluded(terms_of(CASES[name], 900), in_memory(payloads_of_900(name))).queries
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -172,7 +163,7 @@ def test_counts_give_what_the_reports_themselves_give(name: str) -> None:
             query = conversation.send(reply)
     except StopIteration as ended:
         expected = ended.value
-    counted = concluded(terms, in_memory(sent))
+    counted = campaign.concluded(terms, in_memory(sent))
     assert counted.result.value == expected.value
     assert counted.result.privacy_error == expected.privacy_error
     sizes = map(devices.reported, counted.queries, counted.counts)
@@ -197,7 +188,7 @@ def test_no_honest_report_is_refused_and_what_nobody_sends_is(name: str) -> None
     terms = terms_of(CASES[name])
     payloads = all_payloads(terms, records_of(4000), SystemNoise())
     for stage, sent in enumerate(payloads):
-        query = stage_query(terms, in_memory(payloads[:stage]))
+        query = campaign.stage_query(terms, in_memory(payloads[:stage]))
         assert not terms.reports.refused(query, sent).any()
         assert terms.reports.refused(query, np.full_like(sent[:1], 255)).all()
 
@@ -221,23 +212,23 @@ def test_whatever_bytes_come_are_refused_or_counted(name: str) -> None:
 
 def test_padding_levels_and_implausible_bits_are_refused() -> None:
     terms = terms_of()
-    query = stage_query(terms, [])
+    query = campaign.stage_query(terms, [])
     bad = np.array([[1, 0, 0], [5, 1, 1], [2, 0b00011000, 0], [4, 255, 255]], dtype=np.uint8)
     good = np.array([[2, 0b10010000, 0], [4, 0b10000000, 4]], dtype=np.uint8)
     assert terms.reports.refused(query, bad).all()
     assert not terms.reports.refused(query, good).any()
 
 
-def worst(terms: Terms, honest: list[Payloads]) -> tuple[float, float]:
+def worst(terms: campaign.Terms, honest: list[Payloads]) -> tuple[float, float]:
     """Least and largest change of the estimate by a replacement of 1 % of the last stage, of 40."""
-    rng, query = np.random.default_rng(4), stage_query(terms, in_memory(honest[:-1]))
-    value = float(concluded(terms, in_memory(honest)).result.value)
+    rng, query = np.random.default_rng(4), campaign.stage_query(terms, in_memory(honest[:-1]))
+    value = float(campaign.concluded(terms, in_memory(honest)).result.value)
     sent, changes = honest[-1], [0.0]
     liars = sent.shape[0] // 100
     for candidate in rng.permutation(np.unique(sent, axis=0))[:40]:
         if not terms.reports.refused(query, candidate[np.newaxis])[0]:
             lied = np.concatenate([np.tile(candidate, (liars, 1)), sent[liars:]])
-            ended = concluded(terms, in_memory([*honest[:-1], lied]))
+            ended = campaign.concluded(terms, in_memory([*honest[:-1], lied]))
             changes.append(float(ended.result.value) - value)
     return min(changes), max(changes)
 
@@ -250,7 +241,7 @@ def test_liars_move_the_estimate_no_further_than_it_says(name: str) -> None:
     """
     terms = terms_of(CASES[name], LARGE)
     honest = all_payloads(terms, records_of(LARGE), SimulatedNoise(5))
-    bounds = influences_of(terms.reports, concluded(terms, in_memory(honest)))
+    bounds = influences_of(terms.reports, campaign.concluded(terms, in_memory(honest)))
     assert bounds[0] < 0 < bounds[1]
     moved = worst(terms, honest)
     for move, bound in zip(moved, bounds, strict=True):
@@ -261,15 +252,15 @@ def test_liars_move_the_estimate_no_further_than_it_says(name: str) -> None:
 
 def test_too_few_reports_are_an_error() -> None:
     terms = terms_of()
-    with pytest.raises(CampaignError, match="two reports, got 0"):
-        concluded(terms, in_memory([np.zeros((0, 3), dtype=np.uint8)]))
-    with pytest.raises(CampaignError, match="2 stages, got 1"):
-        concluded(terms_of(DOUBLE[1]), in_memory([np.zeros((9, 2), dtype=np.uint8)]))
+    with pytest.raises(campaign.CampaignError, match="two reports, got 0"):
+        campaign.concluded(terms, in_memory([np.zeros((0, 3), dtype=np.uint8)]))
+    with pytest.raises(campaign.CampaignError, match="2 stages, got 1"):
+        campaign.concluded(terms_of(DOUBLE[1]), in_memory([np.zeros((9, 2), dtype=np.uint8)]))
 
 
 def test_the_device_and_the_step_draw_by_the_same_integers() -> None:
     """The threshold that devices get is the one below which the system's words flip a bit."""
-    how = terms_of().reports.instructions(stage_query(terms_of(), []))
+    how = terms_of().reports.instructions(campaign.stage_query(terms_of(), []))
     threshold = int(how["set_words"])
     # likelier over rarer never exceeds exp(2), and falls short of it by less than 1e-12
     assert 0 <= np.exp(2.0) - (2**64 - threshold) / threshold < 1e-11
@@ -293,10 +284,10 @@ def estimated(folder: Folder, *options: str) -> str:
 
 
 def test_the_smallest_batch_and_its_honest_reports_count() -> None:
-    found = shuffled_of(terms_of(), [5000, 4000, 9000], 0.5)
+    found = campaign.shuffled_of(terms_of(), [5000, 4000, 9000], 0.5)
     assert found is not None
     assert (found.batches, found.reports, found.least) == (3, 18_000, 4000)
-    bound = shuffled_epsilon(2.0, 2000, DELTA)
+    bound = shuffled_epsilon(2.0, 2000, campaign.DELTA)
     assert bound < found.epsilon < 1.05 * bound
     assert found.local_epsilon == 2.0
 
@@ -304,13 +295,13 @@ def test_the_smallest_batch_and_its_honest_reports_count() -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_a_guarantee_is_said_of_one_stage_without_public_labels(name: str) -> None:
     """Public labels split a batch into classes; a second stage depends on the first."""
-    found = shuffled_of(terms_of(CASES[name]), [10_000])
+    found = campaign.shuffled_of(terms_of(CASES[name]), [10_000])
     assert (found is not None) == (CASES[name] in (SINGLE[0], SINGLE[2]))
     assert found is None or found.epsilon < 0.2
 
 
 def test_a_batch_of_few_has_the_local_guarantee() -> None:
-    found = shuffled_of(terms_of(), [1, 10_000])
+    found = campaign.shuffled_of(terms_of(), [1, 10_000])
     assert found is not None
     assert found.epsilon == pytest.approx(2.0, rel=1e-5)
     assert found.epsilon <= 2.0
@@ -331,8 +322,7 @@ def test_an_estimate_and_its_report_say_both_guarantees(tmp_path: Path) -> None:
     assert "Sealed batches: 2 with 4,500 reports: epsilon 0." in html
 
 
-def test_reports_that_are_not_sealed_have_no_other_guarantee(tmp_path: Path) -> None:
-    folder = new_folder(tmp_path)
+def test_reports_that_are_not_sealed_have_no_other_guarantee(folder: Folder) -> None:
     log = Log(folder.reports / "log-1.bin", Disk())
     log.append(messages_of(folder, 2000))
     log.close()

@@ -10,7 +10,7 @@ import threading
 import weakref
 from asyncio import Transport
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, repeat
 from pathlib import Path
@@ -22,10 +22,8 @@ from uvicorn.server import ServerState
 
 from tacit.collecting import connections
 from tacit.collecting.connections import HEAD_BYTES, Connection, secured
-from tacit.collecting.folder import Folder
-from tacit.collecting.intake import Intake
-from tacit.collecting.service import application
 from tacit.running.deployment.keys import Certificates, make_certificates
+from tests.collecting.node import running
 from tests.collecting.support import messages_of, new_folder
 
 HEAD = b"POST /reports HTTP/1.1\r\nHost: collector\r\n"
@@ -36,24 +34,6 @@ WHOLE = b"GET /health HTTP/1.1\r\n\r\n"
 
 def connected(port: int) -> socket.socket:
     return socket.create_connection(("127.0.0.1", port), timeout=30)
-
-
-@contextmanager
-def running(folder: Folder, http: type[Connection]) -> Iterator[int]:
-    """The port of a collector with such connections."""
-    listening = socket.create_server(("127.0.0.1", 0))
-    app = application(folder, Intake(folder), 1e6)
-    loop = "auto" if http.tls is None else "asyncio"
-    config = uvicorn.Config(
-        app, log_level="warning", access_log=False, ws="none", http=http, loop=loop
-    )
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    yield listening.getsockname()[1]
-    server.should_exit = True
-    thread.join()
-    listening.close()
 
 
 @dataclass(frozen=True)
@@ -82,7 +62,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
                 self._looking = self.loop.call_later(0.1, self._look, before)
 
     monkeypatch.setattr(connections, "HEAD_SECONDS", 0.1)
-    with running(folder, Beginning) as port:
+    with running(folder, http=Beginning) as port:
         yield Served(port, messages_of(folder, 1)[0], begins)
 
 
@@ -141,7 +121,7 @@ def test_connections_count_before_their_tls_handshake(
     make_certificates(files, ("localhost",))
     trusted = ssl.create_default_context(cafile=files.authority)
     half = b"\x16\x03\x01\x02\x00\x01"
-    with running(new_folder(tmp_path), secured(files.certificate, files.key)) as port:
+    with running(new_folder(tmp_path), http=secured(files.certificate, files.key)) as port:
         idle = [connected(port) for _ in range(12)]
         for connection, begun in zip(idle, 4 * [b"", WHOLE, half], strict=True):
             with suppress(OSError):
@@ -162,7 +142,7 @@ def test_a_tls_handshake_that_does_not_come_ends_the_connection(
     files = Certificates.within(tmp_path, tmp_path)
     make_certificates(files, ("localhost",))
     with (
-        running(new_folder(tmp_path), secured(files.certificate, files.key)) as port,
+        running(new_folder(tmp_path), http=secured(files.certificate, files.key)) as port,
         connected(port) as idle,
     ):
         assert is_cut_off(idle)

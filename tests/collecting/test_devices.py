@@ -22,8 +22,8 @@ from tests.collecting.node import (
     PHONE,
     available,
     built,
+    running,
     sent_by_node,
-    serving,
     set_bits_score,
 )
 from tests.collecting.support import LOCAL_TREE, new_folder, records_of, stored_payloads, terms_of
@@ -32,7 +32,7 @@ from tests.reporting import browser
 needs_node = pytest.mark.skipif(not available(), reason=MISSING)
 needs_chromium = pytest.mark.skipif(not browser.available(), reason=browser.MISSING)
 
-BATCH = 1000
+BATCH, HERE = 1000, "http://127.0.0.1"
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_reports_of_the_bundle_give_the_estimate(tmp_path: Path, count: int) -> 
     folder = new_folder(tmp_path, terms_of(devices=count))
     clients = records_of(count, seed=3)
     sent = sent_by_node(folder, clients)
-    with serving(folder) as address, httpx.Client(base_url=address, timeout=60) as client:
+    with running(folder) as port, httpx.Client(base_url=f"{HERE}:{port}", timeout=60) as client:
         size = len(sent) // count
         for start in range(0, len(sent), size * BATCH):
             answer = client.post("reports", content=sent[start : start + size * BATCH])
@@ -138,9 +138,9 @@ def test_the_page_sends_reports(driver: Any, tmp_path: Path, loads: int) -> None
     messages = json.loads((PHONE / "page" / "messages.json").read_text(encoding="utf-8"))
     tokens = list(folder.tokens.tokens(folder.reserve_tokens(loads), loads))
     records = []
-    with serving(folder, PHONE / "page") as address:
+    with running(folder, PHONE / "page") as port:
         for token in tokens:
-            opened(driver, address, token)
+            opened(driver, f"{HERE}:{port}/", token)
             records.append(answered(driver, messages))
         assert not [
             entry for entry in driver.get_log("browser") if "favicon" not in entry["message"]
@@ -176,14 +176,14 @@ def test_the_page_answers_once_and_is_accessible(driver: Any, tmp_path: Path) ->
     folder = phone_folder(tmp_path)
     messages = json.loads((PHONE / "page" / "messages.json").read_text(encoding="utf-8"))
     first, second = folder.tokens.tokens(folder.reserve_tokens(2), 2)
-    with serving(folder, PHONE / "page") as address:
-        opened(driver, address, first)
+    with running(folder, PHONE / "page") as port:
+        opened(driver, f"{HERE}:{port}/", first)
         answered(driver, messages)
         sent = driver.execute_script("return document.getElementById('bytes').textContent")
         assert not browser.accessibility_result(driver)
         # the same device with another invitation: the same report, and it is not sent again
         driver.get("about:blank")
-        driver.get(f"{address}#{second.hex()}")
+        driver.get(f"{HERE}:{port}/#{second.hex()}")
         waiting(driver, "return document.getElementById('message').textContent !== ''")
         driver.execute_script("document.getElementById('ham').click()")
         waiting(driver, "return document.getElementById('bytes').textContent !== ''")
@@ -219,6 +219,6 @@ def test_tabs_that_ask_at_once_get_one_report(driver: Any, tmp_path: Path) -> No
     built()
     folder = phone_folder(tmp_path)
     (token,) = folder.tokens.tokens(folder.reserve_tokens(1), 1)
-    with serving(folder, PHONE / "page") as address:
-        opened(driver, address, token)
+    with running(folder, PHONE / "page") as port:
+        opened(driver, f"{HERE}:{port}/", token)
         assert driver.execute_async_script(AT_ONCE) == [1, 1]

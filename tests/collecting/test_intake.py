@@ -76,9 +76,9 @@ def refusal(intake: Intake, message: bytes) -> str:
 
 @pytest.mark.parametrize(("reason", "mistake"), MISTAKES)
 def test_a_bad_report_is_refused(
-    tmp_path: Path, reason: str, mistake: Callable[[bytes], bytes]
+    folder: Folder, reason: str, mistake: Callable[[bytes], bytes]
 ) -> None:
-    folder, year = new_folder(tmp_path), [2020]
+    year = [2020]
     intake = Intake(folder, clock=lambda: datetime(year[0], 1, 1, tzinfo=UTC))
     (message,) = messages_of(folder, 1)
     assert refusal(intake, mistake(message)) == reason
@@ -95,8 +95,7 @@ def test_tokens_of_another_key_or_campaign_are_refused(tmp_path: Path) -> None:
     assert refusal(Intake(folder), moved) == "token"
 
 
-def test_a_token_is_spent_once_also_after_a_restart(tmp_path: Path) -> None:
-    folder = new_folder(tmp_path)
+def test_a_token_is_spent_once_also_after_a_restart(folder: Folder) -> None:
     intake, messages = Intake(folder, seal_every=5), messages_of(folder, 8)
     assert all(taken(intake, messages[:5]) + taken(intake, messages[5:7]))
     intake.close()
@@ -108,8 +107,7 @@ def test_a_token_is_spent_once_also_after_a_restart(tmp_path: Path) -> None:
     assert len(collected(folder)) == 8
 
 
-def test_a_token_is_held_while_its_report_is_stored(tmp_path: Path) -> None:
-    folder = new_folder(tmp_path)
+def test_a_token_is_held_while_its_report_is_stored(folder: Folder) -> None:
     intake, (message,) = Intake(folder), messages_of(folder, 1)
     serial = intake.check(message)
     with pytest.raises(ReportError) as caught:
@@ -119,8 +117,7 @@ def test_a_token_is_held_while_its_report_is_stored(tmp_path: Path) -> None:
     assert taken(intake, [message]) == [True]
 
 
-def test_a_payload_of_nobody_is_not_stored(tmp_path: Path) -> None:
-    folder = new_folder(tmp_path)
+def test_a_payload_of_nobody_is_not_stored(folder: Folder) -> None:
     intake, (good, other) = Intake(folder), messages_of(folder, 2)
     bad = other[: REPORT_HEADER.size] + b"\xff" * (len(other) - REPORT_HEADER.size)
     assert taken(intake, [good, bad]) == [True, False]
@@ -128,9 +125,8 @@ def test_a_payload_of_nobody_is_not_stored(tmp_path: Path) -> None:
     assert len(collected(folder)) == 2
 
 
-def test_a_sealed_batch_holds_the_reports_without_their_order(tmp_path: Path) -> None:
+def test_a_sealed_batch_holds_the_reports_without_their_order(folder: Folder) -> None:
     """The chance that 200 reports stay in their order is 1 in 200!."""
-    folder = new_folder(tmp_path)
     intake, messages = Intake(folder, seal_every=200), messages_of(folder, 200)
     taken(intake, messages)
     sent = [message[REPORT_HEADER.size :] for message in messages]
@@ -147,10 +143,9 @@ def test_a_sealed_batch_holds_the_reports_without_their_order(tmp_path: Path) ->
 
 @pytest.mark.parametrize("calls", range(10))
 def test_sealing_may_be_interrupted_anywhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, calls: int
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, calls: int
 ) -> None:
     """Whatever was written when the process died, each report is there once, then and later."""
-    folder = new_folder(tmp_path)
     intake, messages = Intake(folder, seal_every=100), messages_of(folder, 20)
     taken(intake, messages)
     intake.close()
@@ -180,8 +175,8 @@ def test_sealing_may_be_interrupted_anywhere(
 
 
 @pytest.mark.parametrize("call", ["write", "fsync"])
-def test_a_full_disk_stores_nothing_and_reports_come_again(tmp_path: Path, call: str) -> None:
-    folder, faults = new_folder(tmp_path), set[str]()
+def test_a_full_disk_stores_nothing_and_reports_come_again(folder: Folder, call: str) -> None:
+    faults = set[str]()
     intake, messages = Intake(folder, disk=faulty(faults)), messages_of(folder, 4)
     taken(intake, messages[:2])
     faults.add(call)
@@ -196,9 +191,9 @@ def test_a_full_disk_stores_nothing_and_reports_come_again(tmp_path: Path, call:
     assert len(collected(folder)) == len(collected(Folder(folder.path))) == 4
 
 
-def test_a_group_counts_once_where_a_failed_log_could_not_be_cut_at_once(tmp_path: Path) -> None:
+def test_a_group_counts_once_where_a_failed_log_could_not_be_cut_at_once(folder: Folder) -> None:
     """It may be whole in the failed log: nobody may send it again before it is gone from there."""
-    folder, faults = new_folder(tmp_path), set[str]()
+    faults = set[str]()
     intake, messages = Intake(folder, disk=faulty(faults)), messages_of(folder, 3)
     faults |= {"fsync", "truncate"}
     for message in messages:
@@ -232,10 +227,9 @@ def test_a_flipped_bit_in_a_sealed_batch_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_is_full_when_a_batch_is_sealed_loses_and_doubles_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The group that fills a log is stored, also where there is no room for another log."""
-    folder = new_folder(tmp_path)
     intake, messages = Intake(folder, seal_every=3), messages_of(folder, 4)
     with monkeypatch.context() as patch:
         patch.setattr(Intake, "_new_log", lambda _: faulty({"fsync"}).fsync(0))
@@ -246,11 +240,8 @@ def test_a_disk_that_is_full_when_a_batch_is_sealed_loses_and_doubles_nothing(
     assert (folder.spent / "batch-1.parquet").exists()
 
 
-def test_a_log_that_is_damaged_before_it_is_sealed_stays_and_reports_go_on(
-    tmp_path: Path,
-) -> None:
+def test_a_log_that_is_damaged_before_it_is_sealed_stays_and_reports_go_on(folder: Folder) -> None:
     """A fault that no retry mends must not end the one task that writes for everybody."""
-    folder = new_folder(tmp_path)
     intake, messages = Intake(folder, seal_every=3), messages_of(folder, 5)
     taken(intake, messages[:2])
     log = folder.reports / log_name(1)
@@ -266,10 +257,9 @@ def test_a_log_that_is_damaged_before_it_is_sealed_stays_and_reports_go_on(
 
 @pytest.mark.parametrize("listing", range(3))
 def test_reading_while_a_batch_is_sealed_counts_each_report_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, listing: int
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, listing: int
 ) -> None:
     """A log is sealed after one of the listings of a reader."""
-    folder = new_folder(tmp_path)
     intake, messages = Intake(folder), messages_of(folder, 6)
     taken(intake, messages)
     intake.close()
@@ -337,9 +327,8 @@ def test_a_report_that_a_crash_cut_is_said_and_may_come_again(
 
 
 @pytest.mark.parametrize("place", range(4, 10))
-def test_a_changed_length_loses_no_report_and_frees_no_token(tmp_path: Path, place: int) -> None:
+def test_a_changed_length_loses_no_report_and_frees_no_token(folder: Folder, place: int) -> None:
     """Whoever reads: the next start, and an estimate meanwhile."""
-    folder = new_folder(tmp_path)
     intake = Intake(folder)
     taken(intake, messages_of(folder, 30))
     intake.close()

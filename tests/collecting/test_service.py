@@ -56,8 +56,7 @@ def with_client(folder: Folder, work: Callable[[Client], Awaitable[Any]], **opti
     return asyncio.run(session())
 
 
-def test_a_report_is_stored_and_counted_once(tmp_path: Path) -> None:
-    folder = new_folder(tmp_path)
+def test_a_report_is_stored_and_counted_once(folder: Folder) -> None:
     (message,) = messages_of(folder, 1)
 
     async def work(client: Client) -> None:
@@ -95,8 +94,7 @@ def got(folder: Folder, path: str, **options: Any) -> httpx.Response:
     return made
 
 
-def test_a_batch_says_which_of_its_reports_were_refused(tmp_path: Path) -> None:
-    folder = new_folder(tmp_path)
+def test_a_batch_says_which_of_its_reports_were_refused(folder: Folder) -> None:
     messages = messages_of(folder, 5)
     (response,) = posted(folder, b"".join([*messages[:3], messages[1], messages[4]]) + b"rest")
     assert response.status_code == 200
@@ -106,15 +104,15 @@ def test_a_batch_says_which_of_its_reports_were_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [0, 5, 10_000_000])
-def test_truncated_and_oversized_bodies_are_refused(tmp_path: Path, size: int) -> None:
-    (response,) = posted(new_folder(tmp_path), bytes(size))
+def test_truncated_and_oversized_bodies_are_refused(folder: Folder, size: int) -> None:
+    (response,) = posted(folder, bytes(size))
     assert response.status_code == 400
     assert response.json()["refused"][0]["reason"] == "size"
 
 
 @pytest.mark.parametrize("left", [False, True])
 def test_a_body_that_does_not_come_is_given_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: bool
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, left: bool
 ) -> None:
     """Whether its sender stays or goes."""
     monkeypatch.setattr(service, "BODY_SECONDS", 0.01)
@@ -131,14 +129,13 @@ def test_a_body_that_does_not_come_is_given_up(
         response = await collector.reports(Request(scope, unending().__anext__))
         assert (response.status_code, b"slow" in response.body) == (408, True)
 
-    folder = new_folder(tmp_path)
     asyncio.run(work())
 
 
 @pytest.mark.parametrize("call", ["write", "fsync"])
-def test_no_acknowledgement_before_the_disk_has_it(tmp_path: Path, call: str) -> None:
+def test_no_acknowledgement_before_the_disk_has_it(folder: Folder, call: str) -> None:
     """With a disk that fails the answer is 503, nothing is stored, and the same bytes may come."""
-    folder, faults = new_folder(tmp_path), set[str]()
+    faults = set[str]()
     intake, (message,) = Intake(folder, disk=faulty(faults)), messages_of(folder, 1)
     faults.add(call)
 
@@ -155,8 +152,8 @@ def test_no_acknowledgement_before_the_disk_has_it(tmp_path: Path, call: str) ->
     assert stored_payloads(folder)[0].shape[0] == 1
 
 
-def test_an_acknowledgement_waits_for_fsync(tmp_path: Path) -> None:
-    folder, order = new_folder(tmp_path), list[str]()
+def test_an_acknowledgement_waits_for_fsync(folder: Folder) -> None:
+    order = list[str]()
 
     def noted(descriptor: int) -> None:
         os.fsync(descriptor)
@@ -175,8 +172,7 @@ def test_an_acknowledgement_waits_for_fsync(tmp_path: Path) -> None:
     assert order == ["fsync", "answer"] * 3
 
 
-def test_more_than_the_rate_is_asked_to_come_again(tmp_path: Path) -> None:
-    folder = new_folder(tmp_path)
+def test_more_than_the_rate_is_asked_to_come_again(folder: Folder) -> None:
     sent = posted(folder, *messages_of(folder, 3), rate=1e-6 + 2)
     assert [each.status_code for each in sent] == [200, 200, 429]
 
@@ -207,16 +203,14 @@ def test_documents_and_estimates_are_served(tmp_path: Path) -> None:
     with_client(folder, work)
 
 
-def test_the_estimate_has_an_interval(tmp_path: Path) -> None:
-    folder = new_folder(tmp_path)
+def test_the_estimate_has_an_interval(folder: Folder) -> None:
     posted(folder, b"".join(messages_of(folder, 1000)))
     content = got(folder, "/estimate").json()
     assert content["reports"] == 1000
     assert content["low"] < content["estimate"] < content["high"]
 
 
-def test_nothing_about_a_sender_is_kept(tmp_path: Path) -> None:
-    folder = new_folder(tmp_path)
+def test_nothing_about_a_sender_is_kept(folder: Folder) -> None:
     headers = {"User-Agent": "remembered-agent", "X-Forwarded-For": "203.0.113.77"}
     posted(folder, *messages_of(folder, 1), headers=headers)
     contents = [path.read_bytes() for path in folder.path.rglob("*") if path.is_file()]
@@ -238,8 +232,7 @@ def test_a_page_whose_folder_holds_keys_is_refused(tmp_path: Path, page: str) ->
         application(folder, Intake(folder), 1e6, tmp_path / page)
 
 
-def test_reports_without_a_token_use_up_nothing_of_the_rate(tmp_path: Path) -> None:
-    folder = new_folder(tmp_path)
+def test_reports_without_a_token_use_up_nothing_of_the_rate(folder: Folder) -> None:
     messages = messages_of(folder, 3)
     forged = [message[:14] + bytes(16) + message[30:] for message in messages]
     bodies = [*[b"".join(forged)] * 5, *messages, b"".join([*forged, messages[2]])]

@@ -13,12 +13,7 @@ import tomli_w
 
 from tacit.running.deployment.flower_programs.programs import Program, free_port
 from tacit.running.deployment.keys import make_certificates, stored_identity, stored_node_key
-from tacit.running.deployment.server import (
-    Coordinator,
-    nodes_online,
-    register_nodes,
-    start_server,
-)
+from tacit.running.deployment.server import Coordinator, nodes_online, register_nodes, start_server
 from tacit.running.deployment.site import start_node, wait_connected
 from tests.running.deployment.processes import HOSPITALS, WAIT, nothing_left
 
@@ -26,11 +21,7 @@ PARTIES = ("a", "b", "c")
 PLANS: dict[str, dict[str, Any]] = {
     "fedauc": {"name": "fedauc", "epsilon": 1.0},
     "histogram": {"name": "score-histogram", "trust": "exact-sum", "height": 8},
-    "encrypted": {
-        "name": "encrypted-auc",
-        "most_records": 1500,
-        "perturbed": False,
-    },
+    "encrypted": {"name": "encrypted-auc", "most_records": 1500, "perturbed": False},
     "hidden-ranks": {"name": "fedauc", "epsilon": 1.0, "trust": "mpc"},
     "pairs": {"name": "paired-ustatistic", "kernel": "auc", "epsilon": 2.0},
 }

@@ -55,10 +55,9 @@ def whole(text: str) -> int:
 def in_one_process(name: str) -> dict[str, Any]:
     """The same plan on the same records, without any network."""
     settings = dict(PLANS[name])
-    protocol = {
-        "score-histogram": tacit.ScoreHistogram,
-        "encrypted-auc": tacit.EncryptedAUC,
-    }[settings.pop("name")](**settings)
+    protocol = {"score-histogram": tacit.ScoreHistogram, "encrypted-auc": tacit.EncryptedAUC}[
+        settings.pop("name")
+    ](**settings)
     clients = tacit.read([HOSPITALS / part / "records.csv" for part in PARTIES])
     content = json.dumps(tacit.evaluate(clients, protocol, exact=True).to_dict())
     return dict(json.loads(content))
@@ -97,13 +96,7 @@ def test_an_encrypted_auc_is_exact(federation: Federation) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("name", "adjacency"),
-    [
-        ("hidden-ranks", "label"),
-        ("pairs", "replace"),
-    ],
-)
+@pytest.mark.parametrize(("name", "adjacency"), [("hidden-ranks", "label"), ("pairs", "replace")])
 def test_parties_compute_together(federation: Federation, name: str, adjacency: str) -> None:
     """In four rounds: numbers of records (or class sizes), announcements, outputs, noisy sums."""
     pytest.importorskip("spu.libspu", reason="computations between parties need SPU")

@@ -12,12 +12,7 @@ from tacit.crypto.identities import Identity
 from tacit.running.deployment import letters
 from tacit.running.deployment import site as site_side
 from tacit.running.deployment.door import ROSTER_FILE
-from tacit.running.deployment.inviting import (
-    admit,
-    check_open,
-    prepare,
-    publish_roster,
-)
+from tacit.running.deployment.inviting import admit, check_open, prepare, publish_roster
 from tacit.running.deployment.keys import KeyFileError, stored_identity, stored_node_key
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.toml_source import PlanError

@@ -20,12 +20,6 @@ from tacit.running.deployment.door import (
     tokens_in,
 )
 from tacit.running.deployment.flower_programs import programs
-from tacit.running.deployment.flower_programs.programs import (
-    DeploymentError,
-    UnreachableError,
-    free_port,
-    without_proxy,
-)
 from tacit.running.deployment.inviting import publish_roster
 from tacit.running.deployment.site import RefusedError, ask, proxy_for, reach
 from tests.running.deployment.joining.loopback import connect_proxy, tls_server
@@ -60,20 +54,14 @@ class Clock:
         self.seconds += seconds
 
 
-def test_a_server_that_answers(server: tuple[int, Path]) -> None:
-    port, authority = server
-    said: list[str] = []
-    answer = reach(f"localhost:{port}", authority, said.append, 10.0, "token")
-    assert (answer.status, answer.content) == (200, b"roster")
-    assert said == [f"connecting to localhost:{port}"]
-
-
 def test_nothing_listens(server: tuple[int, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """The first sentence comes before the first attempt, the reason with it, and then from time to
     time until the patience is over."""
-    address, clock, said = f"localhost:{free_port()}", Clock(), list[str]()
+    address, clock, said = f"localhost:{programs.free_port()}", Clock(), list[str]()
     monkeypatch.setattr(programs, "time", clock)
-    with pytest.raises(DeploymentError, match=r"nothing listens there\); gave up after 60 s"):
+    with pytest.raises(
+        programs.DeploymentError, match=r"nothing listens there\); gave up after 60 s"
+    ):
         reach(address, server[1], said.append, 60.0)
     assert said[0] == f"connecting to {address}"
     assert said[1].startswith(f"cannot reach {address} (the connection is refused")
@@ -83,7 +71,7 @@ def test_nothing_listens(server: tuple[int, Path], monkeypatch: pytest.MonkeyPat
 
 
 def test_a_name_that_nobody_knows(server: tuple[int, Path]) -> None:
-    with pytest.raises(UnreachableError, match="does not know the name of the server"):
+    with pytest.raises(programs.UnreachableError, match="does not know the name of the server"):
         ask("no-such-host.invalid:1", server[1])
 
 
@@ -107,22 +95,23 @@ def test_through_a_proxy(server: tuple[int, Path], monkeypatch: pytest.MonkeyPat
     with connect_proxy() as (proxy, asked):
         monkeypatch.setenv("https_proxy", f"http://user:secret@127.0.0.1:{proxy}")
         said: list[str] = []
-        assert reach(f"localhost:{port}", authority, said.append, 10.0).status == 200
+        answer = reach(f"localhost:{port}", authority, said.append, 10.0, "token")
+        assert (answer.status, answer.content) == (200, b"roster")
     assert asked == [f"CONNECT localhost:{port}"]
     assert said == [f"connecting to localhost:{port} through the proxy 127.0.0.1:{proxy}"]
 
 
 def test_a_dead_proxy_is_named(server: tuple[int, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    port, dead = server[0], free_port()
+    port, dead = server[0], programs.free_port()
     monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{dead}")
-    with pytest.raises(UnreachableError, match=f"through the proxy 127.0.0.1:{dead}"):
+    with pytest.raises(programs.UnreachableError, match=f"through the proxy 127.0.0.1:{dead}"):
         ask(f"localhost:{port}", server[1])
 
 
 def test_the_programs_of_one_machine_do_not_use_its_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
     assert proxy_for("study.example:8443") == "proxy.example:3128"
-    for name, value in without_proxy({"no_proxy": "a.example"}).items():
+    for name, value in programs.without_proxy({"no_proxy": "a.example"}).items():
         monkeypatch.setenv(name, value)
     assert proxy_for("127.0.0.1:9") == proxy_for("a.example:9") == ""
 
