@@ -22,6 +22,7 @@ from uvicorn.server import ServerState
 
 from tacit.collecting import connections
 from tacit.collecting.connections import HEAD_BYTES, Connection, secured
+from tacit.collecting.folder import Folder
 from tacit.running.deployment.keys import Certificates, make_certificates
 from tests.collecting.node import running
 from tests.collecting.support import messages_of, new_folder
@@ -46,6 +47,11 @@ class Served:
 
     def connected(self) -> socket.socket:
         return connected(self.port)
+
+    @property
+    def whole(self) -> bytes:
+        """A request with a report."""
+        return HEAD + b"Content-Length: %d\r\n\r\n" % len(self.report) + self.report
 
 
 @pytest.fixture
@@ -91,8 +97,7 @@ def test_a_head_that_does_not_come_ends_the_connection(served: Served, begun: by
 
 def test_the_head_of_a_second_request_must_come_too(served: Served) -> None:
     with served.connected() as connection:
-        whole = HEAD + b"Content-Length: %d\r\n\r\n" % len(served.report) + served.report
-        connection.sendall(whole + b"GET /heal")
+        connection.sendall(served.whole + b"GET /heal")
         served.begins.set()
         answer = everything(connection)
     assert answer.startswith(b"HTTP/1.1 200")
@@ -101,27 +106,31 @@ def test_the_head_of_a_second_request_must_come_too(served: Served) -> None:
 
 def test_a_body_that_comes_late_is_taken(served: Served) -> None:
     """A request that has begun is left to the limit of its body."""
-    report = served.report
     with served.connected() as connection:
-        connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(report) + report[:9])
+        connection.sendall(served.whole[:-9])
         served.begins.set()
         with served.connected() as other:
             assert everything(other) == b""
-        connection.sendall(report[9:])
+        connection.sendall(served.whole[-9:])
         assert connection.recv(4096).startswith(b"HTTP/1.1 200")
 
 
+@pytest.fixture
+def tls(tmp_path: Path) -> Certificates:
+    files = Certificates.within(tmp_path, tmp_path)
+    make_certificates(files, ("localhost",))
+    return files
+
+
 def test_connections_count_before_their_tls_handshake(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Folder, tls: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those that send nothing, no TLS, or half of it make room; whoever follows is answered."""
     monkeypatch.setattr(connections, "CONNECTIONS", 4)
     monkeypatch.setattr(connections, "HEAD_SECONDS", 300.0)
-    files = Certificates.within(tmp_path, tmp_path)
-    make_certificates(files, ("localhost",))
-    trusted = ssl.create_default_context(cafile=files.authority)
+    trusted = ssl.create_default_context(cafile=tls.authority)
     half = b"\x16\x03\x01\x02\x00\x01"
-    with running(new_folder(tmp_path), http=secured(files.certificate, files.key)) as port:
+    with running(folder, http=secured(tls.certificate, tls.key)) as port:
         idle = [connected(port) for _ in range(12)]
         for connection, begun in zip(idle, 4 * [b"", WHOLE, half], strict=True):
             with suppress(OSError):
@@ -136,15 +145,10 @@ def test_connections_count_before_their_tls_handshake(
 
 
 def test_a_tls_handshake_that_does_not_come_ends_the_connection(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Folder, tls: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connections, "HEAD_SECONDS", 0.1)
-    files = Certificates.within(tmp_path, tmp_path)
-    make_certificates(files, ("localhost",))
-    with (
-        running(new_folder(tmp_path), http=secured(files.certificate, files.key)) as port,
-        connected(port) as idle,
-    ):
+    with running(folder, http=secured(tls.certificate, tls.key)) as port, connected(port) as idle:
         assert is_cut_off(idle)
 
 
@@ -341,5 +345,5 @@ def test_headers_without_end_do_not_reach_the_collector(served: Served) -> None:
                 connection.sendall(line)
                 sent += len(line)
     with served.connected() as other:
-        other.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(served.report) + served.report)
+        other.sendall(served.whole)
         assert other.recv(4096).startswith(b"HTTP/1.1 200")

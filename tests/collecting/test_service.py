@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,25 +31,17 @@ from tests.collecting.support import (
 Client = httpx.AsyncClient
 
 
-@asynccontextmanager
-async def client_of(
-    folder: Folder, intake: Intake, rate: float = 1e6, page: Path | None = None
-) -> AsyncIterator[Client]:
-    app = application(folder, intake, rate, page)
-    transport = httpx.ASGITransport(app)
-    async with (
-        app.router.lifespan_context(app),
-        Client(transport=transport, base_url="http://collector") as client,
-    ):
-        yield client
-
-
 def with_client(folder: Folder, work: Callable[[Client], Awaitable[Any]], **options: Any) -> Any:
     """The result of some requests to a collector of this folder."""
     intake = options.pop("intake", None) or Intake(folder)
+    app = application(folder, intake, options.pop("rate", 1e6), **options)
 
     async def session() -> Any:
-        async with client_of(folder, intake, **options) as client:
+        transport = httpx.ASGITransport(app)
+        async with (
+            app.router.lifespan_context(app),
+            Client(transport=transport, base_url="http://collector") as client,
+        ):
             return await work(client)
 
     return asyncio.run(session())
@@ -123,13 +114,10 @@ def test_a_body_that_does_not_come_is_given_up(
             yield {"type": "http.disconnect"}
         await asyncio.Event().wait()
 
-    async def work() -> None:
-        scope = {"type": "http", "method": "POST", "headers": [], "path": "/reports"}
-        collector = service.Collector(folder, Intake(folder), 1e6)
-        response = await collector.reports(Request(scope, unending().__anext__))
-        assert (response.status_code, b"slow" in response.body) == (408, True)
-
-    asyncio.run(work())
+    scope = {"type": "http", "method": "POST", "headers": [], "path": "/reports"}
+    collector = service.Collector(folder, Intake(folder), 1e6)
+    response = asyncio.run(collector.reports(Request(scope, unending().__anext__)))
+    assert (response.status_code, b"slow" in response.body) == (408, True)
 
 
 @pytest.mark.parametrize("call", ["write", "fsync"])

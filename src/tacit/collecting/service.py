@@ -170,11 +170,9 @@ class Collector:
         lines = ["# TYPE tacit_reports_total counter"]
         for outcome, count in sorted(self._intake.counters.items()):
             lines.append(f'tacit_reports_total{{outcome="{outcome}"}} {count}')
-        lines += [
-            "# TYPE tacit_waiting_reports gauge",
-            f"tacit_waiting_reports {self._queue.qsize()}",
-        ]
-        return PlainTextResponse("\n".join(lines) + "\n")
+        waiting = "tacit_waiting_reports"
+        lines += [f"# TYPE {waiting} gauge", f"{waiting} {self._queue.qsize()}\n"]
+        return PlainTextResponse("\n".join(lines))
 
     async def estimate(self, request: Request) -> Response:
         """The estimate of what was collected so far, renewed at most every few seconds."""
@@ -200,11 +198,10 @@ class Collector:
         So anyone who has no tokens cannot keep out those who have.
         """
         held = [self._held(each) for each in messages]
-        count = sum(isinstance(each, int) for each in held)
-        if not self._bucket.take(count):
-            for serial in held:
-                if isinstance(serial, int):
-                    self._intake.settle(serial, stored=False)
+        serials = [each for each in held if isinstance(each, int)]
+        if not self._bucket.take(len(serials)):
+            for serial in serials:
+                self._intake.settle(serial, stored=False)
             return ["rate" if isinstance(each, int) else each for each in held]
         pairs = zip(messages, held, strict=True)
         return await asyncio.gather(*(self._outcome(*each) for each in pairs))

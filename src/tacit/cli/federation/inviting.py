@@ -83,8 +83,6 @@ def _example() -> dict[str, Any]:
 
 def party_text(
     name: str,
-    plan: str = "plan.toml",
-    dataset: str = "my-records",
     unit: str | None = None,
     server: str | None = None,
     file: str = "records.csv",
@@ -94,8 +92,6 @@ def party_text(
     records = f"file = {json.dumps(file, ensure_ascii=False)}"
     return _template("party.toml").format(
         name=name,
-        plan=plan,
-        dataset=dataset,
         unit=f"{_unit_line(unit):{COLUMN - 1}} ",
         server=f"{reached:{COLUMN - 1}} ",
         file=f"{records:{COLUMN - 1}} ",

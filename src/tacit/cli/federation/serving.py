@@ -111,33 +111,22 @@ def status(plan: Path, verbose: bool) -> None:
 
 def _run_row(run: Mapping[str, Any]) -> tuple[str, str]:
     """When a run was started, how it ended, and why."""
-    started = str(run.get("pending-at") or "an unknown time")
-    ended = str(run.get("finished-at") or "")
-    return f"run of {_moment(started)}", f"{_outcome(run)}{_took(started, ended)}"
-
-
-def _outcome(run: Mapping[str, Any]) -> str:
+    begun, ended = (_moment(run.get(name)) for name in ("pending-at", "finished-at"))
     state, _, how = str(run["status"]).partition(":")
-    if not how:
-        return state
     details = server.reason_of(run)
-    return OUTCOMES.get(how, how) + (f": {details}" if details else "")
+    outcome = OUTCOMES.get(how, how) + (f": {details}" if details else "") if how else state
+    took = f", after {(ended - begun).total_seconds():.0f} s" if begun and ended else ""
+    # in this machine's zone
+    started = f"{begun.astimezone():%Y-%m-%d %H:%M:%S}" if begun else "an unknown time"
+    return f"run of {started}", f"{outcome}{took}"
 
 
-def _moment(text: str) -> str:
-    """A time as Flower writes it, in this machine's zone, to the second."""
+def _moment(text: object) -> datetime | None:
+    """A time as Flower writes it; None for none."""
     try:
-        return f"{datetime.fromisoformat(text).astimezone():%Y-%m-%d %H:%M:%S}"
+        return datetime.fromisoformat(str(text))
     except ValueError:
-        return text
-
-
-def _took(started: str, ended: str) -> str:
-    try:
-        seconds = (datetime.fromisoformat(ended) - datetime.fromisoformat(started)).total_seconds()
-    except ValueError:
-        return ""
-    return f", after {seconds:.0f} s"
+        return None
 
 
 @click.command()

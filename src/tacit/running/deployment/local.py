@@ -29,7 +29,7 @@ from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk
 from tacit.running.session.toml_source import PlanError
 
-HIDDEN = ".tacit"
+HIDDEN, PARTIES = ".tacit", "parties"
 CONNECT_TIME = 180.0
 HOST = "127.0.0.1"
 
@@ -86,7 +86,8 @@ def run_locally(
     with server.alone(hidden), contextlib.ExitStack() as running:
         coordinator = prepared(path, parties, hidden)
         plan = Plan.read(hidden / "plan.toml")
-        check_parties([PartyDesk.open(_party_file(hidden, name)) for name in parties])
+        copies = {name: hidden / PARTIES / name / "party.toml" for name in parties}
+        check_parties([PartyDesk.open(copy) for copy in copies.values()])
         began = time.time()
         tell("starting the server")
         port = programs.free_port()
@@ -95,7 +96,20 @@ def run_locally(
         )
         tell(f"server on {HOST}:{port}, with TLS and authentication of nodes")
         server.register_nodes(coordinator, verbose)
-        nodes = [running.enter_context(_node(hidden, name, port, verbose)) for name in parties]
+        nodes = [
+            running.enter_context(
+                start_node(
+                    copy,
+                    f"{HOST}:{port}",
+                    coordinator.certificates.authority,
+                    copy.with_name("node.key"),
+                    copy.with_name("node"),
+                    verbose,
+                    coordinator.guards,
+                )
+            )
+            for copy in copies.values()
+        ]
         for node in nodes:  # all nodes end at once, before each is waited for
             running.callback(node.query_to_end)
         for name, node in zip(parties, nodes, strict=True):
@@ -103,8 +117,8 @@ def run_locally(
             tell(f"{name} is connected")
         result = server.conduct_run(coordinator, hidden / "plan.toml", plan.deadline, tell, verbose)
         link.check()
-        for name in parties:
-            file = last_result(PartyFile.read(_party_file(hidden, name)), began)
+        for name, copy in copies.items():
+            file = last_result(PartyFile.read(copy), began)
             if file is not None:
                 tell(f"{name} has its result in {file}")
     return result
@@ -133,26 +147,6 @@ def check_parties(desks: Sequence[PartyDesk]) -> None:
         check_scales(names, [desk.records for desk in desks], [None] * len(names))
 
 
-def _node(hidden: Path, name: str, port: int, verbose: programs.Tell | None) -> programs.Program:
-    return start_node(
-        _party_file(hidden, name),
-        f"{HOST}:{port}",
-        server.Coordinator(hidden).certificates.authority,
-        _folder(hidden, name) / "node.key",
-        _folder(hidden, name) / "node",
-        verbose,
-        server.Coordinator(hidden).guards,
-    )
-
-
-def _party_file(hidden: Path, name: str) -> Path:
-    return _folder(hidden, name) / "party.toml"
-
-
-def _folder(hidden: Path, name: str) -> Path:
-    return hidden / "parties" / name
-
-
 def prepared(path: Path, parties: Mapping[str, Path], hidden: Path) -> server.Coordinator:
     """Make keys, certificates, and copies of the plan and the parties' files that name them.
 
@@ -167,7 +161,7 @@ def prepared(path: Path, parties: Mapping[str, Path], hidden: Path) -> server.Co
     shutil.rmtree(coordinator.nodes, ignore_errors=True)
     make_certificates(coordinator.certificates, [HOST])
     for name in parties:
-        public = stored_node_key(_folder(hidden, name) / "node.key")
+        public = stored_node_key(hidden / PARTIES / name / "node.key")
         files.write_public(coordinator.nodes / f"{name}.pub", public.read_bytes())
     _write_plan(path, parties, coordinator)
     return coordinator
@@ -202,5 +196,6 @@ def _write_plan(path: Path, parties: Mapping[str, Path], coordinator: server.Coo
         )
         if computes:
             settings["mpc"] = {"listen": f"{HOST}:{programs.free_port()}"}
-        files.write_public(_party_file(coordinator.folder, name), tomli_w.dumps(settings).encode())
+        copy = coordinator.folder / PARTIES / name / "party.toml"
+        files.write_public(copy, tomli_w.dumps(settings).encode())
     files.write_public(coordinator.folder / "plan.toml", tomli_w.dumps(content).encode())

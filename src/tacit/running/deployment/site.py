@@ -31,6 +31,8 @@ from tacit.running.speaking import LOG_PREFIX
 
 INVITATION_FILE, ANSWER_FILE = "invitation.json", "answer.json"
 PLAN_FILE, AUTHORITY_FILE = "plan.toml", "ca.crt"
+MAY_CHANGE = ("parties", "min_clients", "protocol", "deadline", "retries")
+"""Fields of a plan that a roster may have otherwise than an invitation; some are checked apart."""
 KEY_FILES = ("identity.key", "node.key")
 
 
@@ -100,14 +102,7 @@ def checked_roster(content: bytes, invitation: letters.Invitation, folder: Path)
     """
     number, text = letters.read_roster(content, invitation.coordinator)
     new, invited = Plan.parsed(text, "the roster"), Plan.parsed(invitation.plan, "the invitation")
-    others = replace(
-        new,
-        parties=invited.parties,
-        min_clients=invited.min_clients,
-        protocol=invited.protocol,
-        deadline=invited.deadline,
-        retries=invited.retries,
-    )
+    others = replace(new, **{name: getattr(invited, name) for name in MAY_CHANGE})
     settings = [(each.protocol.name, each.protocol.settings) for each in (new, invited)]
     if others != invited or settings[0] != settings[1] or new.min_clients < invited.min_clients:
         raise letters.LetterError(

@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -107,7 +108,11 @@ def test_an_answer_needs_the_secret_of_its_invitation() -> None:
 def test_the_code_covers_invitation_and_keys(true: letters.Answer) -> None:
     """A thief of the invitation, and an exchanged invitation: each shows in the code."""
     exchanged = dataclasses.replace(invited(), authority="another PEM").digest
-    changes = {"identity": Identity.generate().public, "invitation": exchanged, "node_key": "x"}
+    changes: dict[str, Any] = {
+        "identity": Identity.generate().public,
+        "invitation": exchanged,
+        "node_key": "x",
+    }
     others = [dataclasses.replace(true, **{field: value}) for field, value in changes.items()]
     assert len({each.code for each in (true, *others)}) == 4
 

@@ -62,10 +62,6 @@ def _no_message(answer: Any) -> bool:
     return not answer.messages_list
 
 
-def _no_task(answer: Any) -> bool:
-    return not answer.HasField("task")
-
-
 def _not_there_yet(answer: Any) -> bool:
     return bool(answer.object_found and not answer.object_available)
 
@@ -83,7 +79,9 @@ LOOKS = {
         _no_message,
         RUN_SECONDS,
     ),
-    "/v1/runtime/acquire-task": Look(lambda _: [TASK], _no_task, IDLE_SECONDS),
+    "/v1/runtime/acquire-task": Look(
+        lambda _: [TASK], lambda answer: not answer.HasField("task"), IDLE_SECONDS
+    ),
     "/v1/fleet/pull-object": Look(_object, _not_there_yet, RUN_SECONDS),
     "/v1/runtime/pull-object": Look(_object, _not_there_yet, RUN_SECONDS),
 }
