@@ -23,9 +23,8 @@ import numpy as np
 import tacit
 from benchmarks.timing import clock
 from tacit.data.clients import Clients
-from tacit.data.engines.dialects import DUCKDB
 from tacit.data.engines.opening import from_files
-from tacit.data.engines.statements import NUMBER, Relation, counting_statement
+from tacit.data.engines.statements import DUCKDB, NUMBER, Relation, counting_statement
 from tacit.data.scales import in_unit
 
 ROWS = 1_000_000

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from tacit.data.engines.connections import DuckDBEngine
-from tacit.data.engines.dialects import ConstantTable
+from tacit.data.engines.statements import ConstantTable
 from tests.data.engines.test_duckdb import parts, table
 from tests.terminal import run
 

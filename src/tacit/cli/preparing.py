@@ -20,8 +20,7 @@ from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import JsonOutput, check_signal, complain, json_option, show
 from tacit.cli.sources import counted_once, files_in_memory
 from tacit.data.check import check_files
-from tacit.data.engines.dialects import DIALECTS
-from tacit.data.engines.statements import Relation, counting_statement
+from tacit.data.engines.statements import DIALECTS, Relation, counting_statement
 from tacit.data.reading import FileColumns
 from tacit.data.units import PERCENT, UNITS
 from tacit.planning.planner import plan as make_plan

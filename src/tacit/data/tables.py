@@ -238,7 +238,11 @@ def table_of_frame(frame: Any) -> Table:
 
 @contextmanager
 def opened_table(
-    source: str, form: FileForm, wanted: Sequence[str], skips: bool = False
+    source: str,
+    form: FileForm,
+    wanted: Sequence[str],
+    skips: bool = False,
+    extension: str | None = None,
 ) -> Iterator[Table]:
     """A file, which must not change before it is closed.
 
@@ -248,12 +252,13 @@ def opened_table(
     form : how it is written.
     wanted : the columns by which the separator is found.
     skips : whether records with another number of values are skipped and noted, or refused.
+    extension : how it is written; None for what the end of its name says.
 
     Raises
     ------
     DataError : for a file that cannot be read, naming it and the reason.
     """
-    extension = extension_of(source)
+    extension = extension or extension_of(source)
     with unchanging(source), ExitStack() as closing:
         if extension in TEXTS:
             yield _TextFile.begun(source, extension, form, wanted, closing).table(closing, skips)

@@ -16,8 +16,8 @@ import tacit
 from tacit.data.clients import Clients
 from tacit.data.columns import Columns
 from tacit.data.engines.connections import PostgresEngine
-from tacit.data.engines.dialects import ConstantTable
 from tacit.data.engines.opening import DatabaseTable, from_database, public_address
+from tacit.data.engines.statements import ConstantTable
 from tacit.data.errors import DataError
 from tacit.data.reading import read
 from tacit.running.session.party_file import PartyFile, read_records

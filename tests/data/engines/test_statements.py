@@ -10,9 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.data.engines.dialects import DIALECTS, DUCKDB
 from tacit.data.engines.pieces import LARGEST, least_scores
-from tacit.data.engines.statements import Relation, cell_expression, counting_statement
+from tacit.data.engines.statements import (
+    DIALECTS,
+    DUCKDB,
+    Relation,
+    cell_expression,
+    counting_statement,
+)
 from tacit.data.errors import DataError
 from tacit.metrics.cells.score_scale import SCALES, named_scale
 

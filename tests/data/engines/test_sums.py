@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 from tacit.arrays import Floats
 from tacit.counts.influence import Influences
 from tacit.data.clients import Clients
-from tacit.data.engines.dialects import DIALECTS, DUCKDB
 from tacit.data.engines.opening import from_database, from_files
 from tacit.data.engines.pieces import ScorePieces, counting, summing
-from tacit.data.engines.statements import NUMBER, Relation
+from tacit.data.engines.statements import DIALECTS, DUCKDB, NUMBER, Relation
 from tacit.data.engines.stored import CountedRecords, StoredClients
 from tacit.data.errors import DataError
 from tacit.data.units import LinearMap, conversion

@@ -28,9 +28,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import duckdb
 import pyarrow as pa
 
-from tacit.data.engines.dialects import ConstantTable
 from tacit.data.engines.ranking import Ascending
-from tacit.data.engines.statements import BOOLEAN, NUMBER, TEXT, Relation
+from tacit.data.engines.statements import BOOLEAN, NUMBER, TEXT, ConstantTable, Relation
 from tacit.data.errors import DataError
 from tacit.data.tables import reason, stamp
 from tacit.extras import extra

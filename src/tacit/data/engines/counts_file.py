@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from tacit.data.clients import Clients
 from tacit.data.engines import statements
 from tacit.data.engines.stored import CountedRecords, StoredClients
 from tacit.data.errors import DataError
+from tacit.data.form import PLAIN
+from tacit.data.tables import opened_table
 
 COLUMNS = (
     statements.CLIENT,
@@ -24,8 +26,6 @@ COLUMNS = (
 )
 
 WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
-
-SURPLUS = "values beyond the last column"
 
 MOST_RECORDS = 1 << 53
 """So many records are an error, and their sums would not be exact."""
@@ -58,7 +58,7 @@ def read_counts(
         label or score, or no client where others have one.
     """
     rows = _rows(path)
-    names = sorted({row[statements.CLIENT] or "" for row in rows})
+    names = sorted({row[statements.CLIENT] for row in rows})
     if len(names) > 1 and not names[0]:
         raise DataError(f"{path} has records of no client together with those of {names[1]!r}")
     index = {name: place for place, name in enumerate(names)}
@@ -69,7 +69,7 @@ def read_counts(
     for number, row in enumerate(rows, 1):
         found, cell, records = _checked(row, mark, bounds, f"{path}, row {number}")
         stratum, label = divmod(found, 2)
-        place = stratum, 1 - label, cell, index[row[statements.CLIENT] or ""]
+        place = stratum, 1 - label, cell, index[row[statements.CLIENT]]
         if counts[place]:
             raise DataError(f"{path}, row {number} counts a cell that another row counted")
         counts[place] = records
@@ -83,35 +83,30 @@ def read_counts(
 
 
 def _rows(path: str) -> list[dict[str, str]]:
-    """The rows of a file by the names of its columns."""
-    try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file, restkey=SURPLUS)
-            # engines such as Snowflake write names of columns in capitals
-            names = [name.strip().lower() for name in reader.fieldnames or ()]
-            reader.fieldnames = names
-            rows = list(reader)
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} cannot be read: {error}") from None
+    """The rows of a file by the names of its columns, with an empty text for no value."""
+    with opened_table(path, PLAIN, (), extension=".csv") as table:
+        # engines such as Snowflake write names of columns in capitals
+        by_name = {name.lower(): name for name in table.header}
+        names = [name.lower() for name in table.header]
+        rows: list[dict[str, Any]] = []
+        for name in COLUMNS if names else ():
+            if names.count(name) != 1:
+                raise DataError(
+                    f"{path} must have one column {name!r}, got {names.count(name)}: counts have "
+                    f"the columns {', '.join(COLUMNS)}"
+                )
+        for batch in table.batches([by_name[name] for name in COLUMNS if names]):
+            rows += batch.rename_columns(list(COLUMNS)).to_pylist()
     if not rows:
         raise DataError(f"{path} has no counts")
-    for name in COLUMNS:
-        if names.count(name) != 1:
-            raise DataError(
-                f"{path} must have one column {name!r}, got {names.count(name)}: counts have the "
-                f"columns {', '.join(COLUMNS)}"
-            )
-    for number, row in enumerate(rows, 1):
-        if SURPLUS in row:
-            raise DataError(f"{path}, row {number} has more values than there are columns")
-    return rows
+    return [{name: value or "" for name, value in row.items()} for row in rows]
 
 
 def _check_total(path: str, rows: list[dict[str, str]], counted: int) -> None:
     """Refuse rows that are not all rows of one answer."""
     for number, row in enumerate(rows, 1):
         # a sum over a window may be of a type that a program writes with a point
-        if (row[statements.TOTAL] or "").strip().removesuffix(".0") != str(counted):
+        if row[statements.TOTAL].strip().removesuffix(".0") != str(counted):
             raise DataError(
                 f"{path} counts {counted} records and row {number} states "
                 f"{row[statements.TOTAL]!r} for all rows: rows are missing or were changed, so run "
@@ -129,10 +124,7 @@ def _checked(
             f"{where} has counts in the cells {row[statements.CELLS]!r}, and these settings need "
             f"{mark!r}: give the settings with which tacit sql printed the statement"
         )
-    texts = [
-        (row[name] or "").strip()
-        for name in (statements.CLASS, statements.CELL, statements.RECORDS)
-    ]
+    texts = [row[name].strip() for name in (statements.CLASS, statements.CELL, statements.RECORDS)]
     # int() also takes underscores and digits of other scripts, which no engine writes
     if not all(WHOLE.fullmatch(text) for text in texts):
         raise DataError(f"{where} must have whole numbers as class, cell and records")

@@ -20,7 +20,6 @@ import numpy as np
 
 from tacit.data.clients import Clients
 from tacit.data.columns import Columns
-from tacit.data.engines.dialects import DUCKDB, POSTGRES
 from tacit.data.engines.records import (
     Engine,
     EngineRecords,
@@ -29,7 +28,7 @@ from tacit.data.engines.records import (
     require_columns,
     unshown,
 )
-from tacit.data.engines.statements import Relation
+from tacit.data.engines.statements import DUCKDB, POSTGRES, Relation
 from tacit.data.engines.stored import StoredClients
 from tacit.data.errors import DataError
 from tacit.data.reading import FileColumns, clients_of_table

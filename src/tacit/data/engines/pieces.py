@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.data.engines.dialects import ConstantTable, Dialect
 from tacit.data.engines.statements import (
+    ConstantTable,
+    Dialect,
     Relation,
     cell_expression,
     counting_statement,

@@ -11,15 +11,14 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.categories import Categories
 from tacit.data.clients import Clients
 from tacit.data.engines import statements
-from tacit.data.engines.dialects import ConstantTable
 from tacit.data.engines.pieces import ScorePieces, counting, summing
 from tacit.data.engines.ranking import Ascending
+from tacit.data.engines.statements import ConstantTable
 from tacit.data.engines.stored import batch_of
 from tacit.data.errors import DataError, no_column
 from tacit.data.form import reads_as_number, with_remedy
@@ -176,17 +175,12 @@ class EngineRecords:
         ------
         DataError : where the table changed since it was summarised.
         """
-        relation, ids, tables = self._plain, np.array(self._ids), []
-        numbered = False
-        if relation.dialect.given_tables and relation.client is not None:
-            # numbers are compared faster than texts
-            numbered = self._engine.kinds(relation)[
-                relation.client
-            ] == statements.NUMBER and are_whole(ids)
+        tables = []
+        if self._relation.dialect.given_tables and self._relation.client is not None:
             whose = np.arange(self.sizes.size, dtype=np.int32)
-            columns = {"client": ids.astype(np.int64) if numbered else ids, "whose": whose}
+            columns = {"client": np.array(self._ids), "whose": whose}
             tables.append(ConstantTable("tacit_clients", columns))
-        for codes, scores in self._read(statements.ascending_statement(relation, numbered), tables):
+        for codes, scores in self._read(statements.ascending_statement(self._plain), tables):
             yield scores, codes
 
     def _read(
@@ -296,20 +290,6 @@ class EngineRecords:
         if label is None:
             return DataError(_missing(relation.label, where))
         return DataError(f"labels must be 0 or 1, got {label} in a record of {where}")
-
-
-def are_whole(ids: NDArray[np.str_]) -> bool:
-    """Whether all ids are whole numbers of 64 bits, as they are written.
-
-    Examples
-    --------
-    >>> are_whole(np.array(["7", "-12"])), are_whole(np.array(["7", "007"]))
-    (True, False)
-    """
-    try:
-        return bool(np.array_equal(ids.astype(np.int64).astype(np.str_), ids))
-    except (ValueError, OverflowError):
-        return False
 
 
 def require_columns(engine: Engine, kinds: Mapping[str, str], names: Sequence[str]) -> None:
