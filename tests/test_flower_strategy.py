@@ -72,6 +72,7 @@ def test_every_round_has_figures_beside_the_strategys_own(tmp_path: Path) -> Non
         assert record["tacit-auc-low"] <= record["tacit-auc"] <= record["tacit-auc-high"]
         assert record["tacit-epsilon"] == 20.0
         assert result.train_metrics_clientapp[number]["loss"] == 0.5
+    assert "<html" in measured.results[1].to_html()
 
 
 def test_a_round_that_a_ledger_declines_has_none_and_training_goes_on(tmp_path: Path) -> None:
@@ -81,8 +82,3 @@ def test_a_round_that_a_ledger_declines_has_none_and_training_goes_on(tmp_path: 
     assert list(result.train_metrics_clientapp) == [1, 2]
     declined = [line for line in lines if line.startswith("round 2 is not measured")]
     assert "a, b, c declined: the privacy budget does not allow it" in declined[0]
-
-
-def test_its_results_make_reports(tmp_path: Path) -> None:
-    _, measured, _ = started(tmp_path, 1, "epsilon = 60.0")
-    assert "<html" in measured.results[1].to_html()

@@ -50,15 +50,16 @@ def required() -> list[Requirement]:
     return list(expanded(lines, extras))
 
 
+def environment_of(python: str) -> dict[str, str]:
+    """What markers are about, with a version of Python on Linux."""
+    versions = {"python_version": python, "python_full_version": f"{python}.0"}
+    platform = {"sys_platform": "linux", "platform_system": "Linux", "platform_machine": "x86_64"}
+    return versions | platform
+
+
 def pinned(lock: str, name: str, python: str) -> list[str]:
     """The versions of a distribution that a lock gives to a version of Python on Linux."""
-    environment = {
-        "python_version": python,
-        "python_full_version": f"{python}.0",
-        "sys_platform": "linux",
-        "platform_system": "Linux",
-        "platform_machine": "x86_64",
-    }
+    environment = environment_of(python)
     return [
         pin["version"]
         for pin in PINNED.finditer(lock)
@@ -71,10 +72,10 @@ def pinned(lock: str, name: str, python: str) -> list[str]:
 
 def unlocked(lock: str, requirements: list[Requirement], python: str) -> list[str]:
     """The requirements that a lock does not satisfy by exactly one version."""
-    environment = {"python_version": python, "python_full_version": f"{python}.0"}
     missing = []
     for requirement in requirements:
-        if requirement.marker is not None and not requirement.marker.evaluate(environment):
+        marker = requirement.marker
+        if marker is not None and not marker.evaluate(environment_of(python)):
             continue
         versions = pinned(lock, requirement.name, python)
         if len(versions) != 1 or versions[0] not in requirement.specifier:

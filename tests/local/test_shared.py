@@ -122,12 +122,6 @@ def test_records_that_do_not_suit_a_protocol_are_refused(
         evaluate(clients, protocol)
 
 
-@pytest.mark.parametrize("kind", [UStatistic, PairedUStatistic])
-def test_the_exact_tau_needs_second_values(kind: Any) -> None:
-    with pytest.raises(DataError, match="tau needs a second value of each record"):
-        kind("kendall", 1.0).exact(ONE_CLASS)
-
-
 @pytest.mark.parametrize(
     "protocol",
     [TwoRoundAUC(4.0), TwoRoundAUC(4.0, "public"), HierarchicalAUC(4.0, 6)],

@@ -27,92 +27,80 @@ from tests.vectors import vectors
 Content = dict[str, Any]
 
 
-class Fields:
+def read_fields(message: bytes, file: Content) -> Content:
     """Named arrays (``TACT``)."""
-
-    @staticmethod
-    def read(message: bytes, file: Content) -> Content:
-        entries: Content = {}
-        for name, value in fields.decode(message).items():
-            array = value.values if isinstance(value, Ragged) else value
-            entries[name] = {
-                "ragged": isinstance(value, Ragged),
-                "type": array.dtype.str,
-                "shape": list(array.shape),
-                "values": array.ravel().tolist(),
-            }
-        return {"fields": entries}
-
-    @staticmethod
-    def written(entry: Content, file: Content) -> bytes:
-        named: dict[str, Any] = {}
-        for name, field in entry["fields"].items():
-            array = np.array(field["values"], field["type"]).reshape(field["shape"])
-            named[name] = Ragged(array, np.array([0, array.size])) if field["ragged"] else array
-        return fields.encode(named)
-
-
-class Values:
-    """Structured values, within the fields ``structure`` and ``bytes`` of ``TACT``."""
-
-    @staticmethod
-    def read(message: bytes, file: Content) -> Content:
-        return {"values": repr(decode_values(message))}
-
-    @staticmethod
-    def written(entry: Content, file: Content) -> bytes:
-        return encode_values(literal_eval(entry["values"]))
-
-
-class Queries:
-    """What a coordinator asks: a step by its name, a view, and values."""
-
-    @staticmethod
-    def protocol(file: Content) -> Any:
-        settings = dict(file["protocol"])
-        return protocol_of(settings.pop("name"), settings)
-
-    @staticmethod
-    def read(message: bytes, file: Content) -> Content:
-        query = decode_query(message, Queries.protocol(file))
-        return {"step": query.step.name, "view": query.view.value}
-
-    @staticmethod
-    def written(entry: Content, file: Content) -> bytes:
-        return encode_query(next(Queries.protocol(file).conversation(3)))
-
-
-class Session:
-    """Signed messages of a session (``TLET``)."""
-
-    @staticmethod
-    def agreed(file: Content) -> Agreement:
-        north, south = map(bytes.fromhex, file["parties"])
-        centre = bytes.fromhex(file["coordinator"])
-        return Agreement(Queries.protocol(vectors("queries")), (north, south), centre)
-
-    @staticmethod
-    def read(message: bytes, file: Content) -> Content:
-        sides = (0, COORDINATOR) if message[5:6] == b"\x04" else (COORDINATOR, 0)
-        read = verified(message, Session.agreed(file), *sides)
-        return {
-            "kind": read.kind.name,
-            "session": read.session.hex(),
-            "turn": read.round,
-            "sender": read.sender,
-            "receiver": read.receiver,
-            "body": read.body.hex(),
+    entries: Content = {}
+    for name, value in fields.decode(message).items():
+        array = value.values if isinstance(value, Ragged) else value
+        entries[name] = {
+            "ragged": isinstance(value, Ragged),
+            "type": array.dtype.str,
+            "shape": list(array.shape),
+            "values": array.ravel().tolist(),
         }
+    return {"fields": entries}
 
-    @staticmethod
-    def written(entry: Content, file: Content) -> bytes:
-        agreed, keys = Session.agreed(file), map(bytes.fromhex, file["private keys"])
-        assert agreed.digest.hex() == file["agreement digest"]
-        signers = dict(zip((0, 1, COORDINATOR), map(Identity.from_bytes, keys), strict=True))
-        session, body = (bytes.fromhex(entry[name]) for name in ("session", "body"))
-        sides = entry["sender"], entry["receiver"]
-        message = SignedMessage(Kind[entry["kind"]], session, entry["turn"], *sides, body)
-        return message.signed(agreed, signers[message.sender])
+
+def written_fields(entry: Content, file: Content) -> bytes:
+    named: dict[str, Any] = {}
+    for name, field in entry["fields"].items():
+        array = np.array(field["values"], field["type"]).reshape(field["shape"])
+        named[name] = Ragged(array, np.array([0, array.size])) if field["ragged"] else array
+    return fields.encode(named)
+
+
+def read_values(message: bytes, file: Content) -> Content:
+    """Structured values, within the fields ``structure`` and ``bytes`` of ``TACT``."""
+    return {"values": repr(decode_values(message))}
+
+
+def written_values(entry: Content, file: Content) -> bytes:
+    return encode_values(literal_eval(entry["values"]))
+
+
+def protocol_of_file(file: Content) -> Any:
+    settings = dict(file["protocol"])
+    return protocol_of(settings.pop("name"), settings)
+
+
+def read_query(message: bytes, file: Content) -> Content:
+    """What a coordinator asks: a step by its name, a view, and values."""
+    query = decode_query(message, protocol_of_file(file))
+    return {"step": query.step.name, "view": query.view.value}
+
+
+def written_query(entry: Content, file: Content) -> bytes:
+    return encode_query(next(protocol_of_file(file).conversation(3)))
+
+
+def agreed(file: Content) -> Agreement:
+    north, south = map(bytes.fromhex, file["parties"])
+    centre = bytes.fromhex(file["coordinator"])
+    return Agreement(protocol_of_file(vectors("queries")), (north, south), centre)
+
+
+def read_session(message: bytes, file: Content) -> Content:
+    """Signed messages of a session (``TLET``)."""
+    sides = (0, COORDINATOR) if message[5:6] == b"\x04" else (COORDINATOR, 0)
+    read = verified(message, agreed(file), *sides)
+    return {
+        "kind": read.kind.name,
+        "session": read.session.hex(),
+        "turn": read.round,
+        "sender": read.sender,
+        "receiver": read.receiver,
+        "body": read.body.hex(),
+    }
+
+
+def written_session(entry: Content, file: Content) -> bytes:
+    terms, keys = agreed(file), map(bytes.fromhex, file["private keys"])
+    assert terms.digest.hex() == file["agreement digest"]
+    signers = dict(zip((0, 1, COORDINATOR), map(Identity.from_bytes, keys), strict=True))
+    session, body = (bytes.fromhex(entry[name]) for name in ("session", "body"))
+    sides = entry["sender"], entry["receiver"]
+    message = SignedMessage(Kind[entry["kind"]], session, entry["turn"], *sides, body)
+    return message.signed(terms, signers[message.sender])
 
 
 def place(kinds: Any, file: Content) -> tuple[Any, bytes, int]:
@@ -120,78 +108,68 @@ def place(kinds: Any, file: Content) -> tuple[Any, bytes, int]:
     return kinds[file["kind"]], bytes.fromhex(file["session"]), file["index"]
 
 
-class SecureSum:
+def read_sum(message: bytes, file: Content) -> Content:
     """Messages of a secure sum (``TSUM``): header, then records of fixed size."""
-
-    @staticmethod
-    def read(message: bytes, file: Content) -> Content:
-        body = sums.read(message, *place(sums.Kind, file))
-        records = sums.unpack_records(body, sums.SHARE_BYTES, 3)
-        return {"records": {str(index): record.hex() for index, record in records.items()}}
-
-    @staticmethod
-    def written(entry: Content, file: Content) -> bytes:
-        records = {int(index): bytes.fromhex(each) for index, each in entry["records"].items()}
-        return sums.write(*place(sums.Kind, file), sums.pack_records(records))
+    body = sums.read(message, *place(sums.Kind, file))
+    records = sums.unpack_records(body, sums.SHARE_BYTES, 3)
+    return {"records": {str(index): record.hex() for index, record in records.items()}}
 
 
-class PackedNumbers:
+def written_sum(entry: Content, file: Content) -> bytes:
+    records = {int(index): bytes.fromhex(each) for index, each in entry["records"].items()}
+    return sums.write(*place(sums.Kind, file), sums.pack_records(records))
+
+
+def packing_of(file: Content) -> Packing:
+    return Packing(tuple(Run(*run) for run in file["runs"]))
+
+
+def read_packed(message: bytes, file: Content) -> Content:
     """The numbers of a masked vector, in runs of one width each; one fills its last byte."""
-
-    @staticmethod
-    def packing(file: Content) -> Packing:
-        return Packing(tuple(Run(*run) for run in file["runs"]))
-
-    @staticmethod
-    def read(message: bytes, file: Content) -> Content:
-        packing = PackedNumbers.packing(file)
-        return {"numbers": packing.signed(packing.unpack(message)).tolist()}
-
-    @staticmethod
-    def written(entry: Content, file: Content) -> bytes:
-        packing = PackedNumbers.packing(file)
-        return packing.pack(to_words(np.array(entry["numbers"]), packing.bits))
+    packing = packing_of(file)
+    return {"numbers": packing.signed(packing.unpack(message)).tolist()}
 
 
-class Encrypted:
+def written_packed(entry: Content, file: Content) -> bytes:
+    packing = packing_of(file)
+    return packing.pack(to_words(np.array(entry["numbers"]), packing.bits))
+
+
+def read_encrypted(message: bytes, file: Content) -> Content:
     """Messages of an encrypted evaluation (``TFHE``): header, parts, a checksum."""
-
-    @staticmethod
-    def read(message: bytes, file: Content) -> Content:
-        parts = homomorphic.read(message, *place(homomorphic.Kind, file))
-        return {"parts": [part.hex() for part in parts]}
-
-    @staticmethod
-    def written(entry: Content, file: Content) -> bytes:
-        parts = [bytes.fromhex(part) for part in entry["parts"]]
-        return homomorphic.write(*place(homomorphic.Kind, file), parts)
+    parts = homomorphic.read(message, *place(homomorphic.Kind, file))
+    return {"parts": [part.hex() for part in parts]}
 
 
-class MaskedValues:
+def written_encrypted(entry: Content, file: Content) -> bytes:
+    parts = [bytes.fromhex(part) for part in entry["parts"]]
+    return homomorphic.write(*place(homomorphic.Kind, file), parts)
+
+
+def read_masked(message: bytes, file: Content) -> Content:
     """Masked values of one session: its first 8 bytes, then words of a prime field."""
-
-    @staticmethod
-    def read(message: bytes, file: Content) -> Content:
-        words = untagged(message, bytes.fromhex(file["session"]))
-        return {"numbers": [str(word) for word in Field(file["bits"]).from_bytes(words, 4)]}
-
-    @staticmethod
-    def written(entry: Content, file: Content) -> bytes:
-        field = Field(file["bits"])
-        words = field.to_bytes(field.elements([int(number) for number in entry["numbers"]]))
-        return bytes.fromhex(file["session"])[:8] + words
+    words = untagged(message, bytes.fromhex(file["session"]))
+    return {"numbers": [str(word) for word in Field(file["bits"]).from_bytes(words, 4)]}
 
 
-FORMATS: dict[str, Any] = {
-    "fields": Fields,
-    "values": Values,
-    "queries": Queries,
-    "session": Session,
-    "secure-sum": SecureSum,
-    "packed-numbers": PackedNumbers,
-    "encrypted": Encrypted,
-    "masked-values": MaskedValues,
+def written_masked(entry: Content, file: Content) -> bytes:
+    field = Field(file["bits"])
+    words = field.to_bytes(field.elements([int(number) for number in entry["numbers"]]))
+    return bytes.fromhex(file["session"])[:8] + words
+
+
+FORMATS: dict[str, tuple[Callable[..., Content], Callable[..., bytes]]] = {
+    "fields": (read_fields, written_fields),
+    "values": (read_values, written_values),
+    "queries": (read_query, written_query),
+    "session": (read_session, written_session),
+    "secure-sum": (read_sum, written_sum),
+    "packed-numbers": (read_packed, written_packed),
+    "encrypted": (read_encrypted, written_encrypted),
+    "masked-values": (read_masked, written_masked),
 }
+"""How each format is read and written, of which the file says what is not in a message."""
+
 FILES = {name: vectors(name) for name in FORMATS}
 
 
@@ -210,16 +188,16 @@ def test_every_file_is_read() -> None:
 
 @of_every_format("valid")
 def test_a_golden_message_is_read_and_written(name: str, entry: Content) -> None:
-    form, message, expected = FORMATS[name], bytes.fromhex(entry["hex"]), dict(entry)
+    (read, written), message, expected = FORMATS[name], bytes.fromhex(entry["hex"]), dict(entry)
     del expected["name"], expected["hex"]
-    assert form.read(message, FILES[name]) == expected
-    assert form.written(entry, FILES[name]) == message
+    assert read(message, FILES[name]) == expected
+    assert written(entry, FILES[name]) == message
 
 
 @of_every_format("invalid")
 def test_a_message_that_must_fail_does(name: str, entry: Content) -> None:
     with pytest.raises(ValueError) as caught:
-        FORMATS[name].read(bytes.fromhex(entry["hex"]), FILES[name])
+        FORMATS[name][0](bytes.fromhex(entry["hex"]), FILES[name])
     assert entry["error"] in str(caught.value)
 
 

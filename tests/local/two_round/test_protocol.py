@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit import Clients, ClientState, DataError, Evaluation, binormal_scores, evaluate
+from tacit import Clients, ClientState, DataError, Evaluation, evaluate
 from tacit.data.ragged import Ragged
 from tacit.local import turns
 from tacit.local.turns import CELLS
@@ -27,15 +27,10 @@ from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
 from tacit.testing.checks import conversation_of
 from tests.federations import binormal_clients, federations
+from tests.local.test_errors import lone
 from tests.privacy.test_bounded import Counting
 
 BOTH = pytest.mark.parametrize("labels", ["private", "public"])
-
-
-def singles(positives: int, negatives: int, area: float = 0.8, seed: int = 5) -> Clients:
-    """Clients of one record each."""
-    scores, labels = binormal_scores(positives, negatives, area, seed=seed)
-    return Clients(scores, labels, np.arange(scores.size + 1))
 
 
 def smooth_model(seed: int = 0, positive_fraction: float = 0.4) -> ScoreModel:
@@ -143,7 +138,7 @@ def test_every_record_reports_once_and_spends_epsilon(labels: Any) -> None:
 
 
 def test_a_client_without_a_reporting_record_spends_nothing() -> None:
-    clients = singles(3, 3)
+    clients = lone(3, 3)
     turns = clients.ragged(np.array([0, 200, 200, 200, 200, 200], dtype=np.uint8))
     query = Query(report_cells, TwoRoundAUC(1.0), {"first": 10}, {"turns": turns})
     costs = [
@@ -333,7 +328,7 @@ def test_public_labels_that_are_not_one_a_record_name_their_client(sent: list[in
 @BOTH
 def test_a_window_beats_a_bit_and_says_so(labels: Any) -> None:
     window, bit = (
-        repeat_results(singles(3000, 3000), protocol, 8, seed=3)
+        repeat_results(lone(3000, 3000), protocol, 8, seed=3)
         for protocol in (TwoRoundAUC(4.0, labels), TwoRoundAUC(4.0, labels, "bit"))
     )
     assert window.privacy_error.mean() < 0.6 * bit.privacy_error.mean()
@@ -381,7 +376,7 @@ def test_one_class_only_is_refused_where_it_shows_and_else_not_evaluated() -> No
 
 
 def test_class_sizes_are_exact_or_estimated() -> None:
-    clients = singles(2000, 6000)
+    clients = lone(2000, 6000)
     known = evaluate(clients, TwoRoundAUC(2.0, "public"), seed=1)
     assert known.positives == 2000
     results = repeat_results(clients, TwoRoundAUC(2.0), 20, seed=1)
@@ -391,7 +386,7 @@ def test_class_sizes_are_exact_or_estimated() -> None:
 
 
 def test_reports_that_cannot_have_come_are_refused() -> None:
-    clients = singles(20, 20)
+    clients = lone(20, 20)
     conversation = TwoRoundAUC(1.0).conversation(40)
     query = next(conversation)
     query = conversation.send(query.step.answer(clients, query, SimulatedNoise(1), ClientState()))
