@@ -347,37 +347,17 @@ FINER = 32
 """Number of points in a cell at which the true distribution functions are taken."""
 
 
-@dataclass(frozen=True)
-class Setting:
-    """What the errors of both rounds depend on, apart from the shape."""
-
-    protocol: TwoRoundAUC
-    records: int
-    positives: int
-
-    @property
-    def sizes(self) -> Integers:
-        """The records of each kind, and those left for the second round, shape (2, C)."""
-        first_round, negatives = self.protocol.first_round, self.records - self.positives
-        kinds = [self.records] if first_round.private_labels else [negatives, self.positives]
-        whole = np.array(kinds, dtype=np.int64)
-        late = 1 - first_round.slots(self.records) / turns.SLOTS
-        return np.stack([whole, np.rint(whole * late).astype(np.int64)])
-
-    def of_size(self, records: int) -> Setting:
-        """The same with another number of records, about as many of them positive."""
-        positives = round(records * self.positives / self.records)
-        return replace(self, records=records, positives=min(max(1, positives), records - 1))
-
-    def model(self, shape: tp.Shape) -> ScoreModel:
-        """The shape in the protocol's cells."""
-        fraction = self.positives / self.records
-        positives, negatives = shape.cell_fractions(CELLS, fraction, self.protocol.scale)
-        return ScoreModel(np.array(fraction), negatives, positives)
-
-    def influence(self, shape: tp.Shape) -> Influence:
-        """The second round, if the first round estimates the shape exactly."""
-        return self.protocol.influence(self.model(shape), self.sizes)
+def planned_influence(
+    protocol: TwoRoundAUC, records: int, positives: int, shape: tp.Shape
+) -> Influence:
+    """The second round, if the first round estimates the shape exactly."""
+    fraction, first_round = positives / records, protocol.first_round
+    kinds = [records] if first_round.private_labels else [records - positives, positives]
+    whole = np.array(kinds, dtype=np.int64)
+    late = np.rint(whole * (1 - first_round.slots(records) / turns.SLOTS)).astype(np.int64)
+    by_class = shape.cell_fractions(CELLS, fraction, protocol.scale)
+    model = ScoreModel(np.array(fraction), *reversed(by_class))
+    return protocol.influence(model, np.stack([whole, late]))
 
 
 @lru_cache(maxsize=64)
@@ -395,8 +375,8 @@ def two_round_forecast(
     >>> round(forecast.standard_error, 3)
     0.027
     """
-    setting = Setting(protocol, scenario.records, scenario.positives)
-    influence, (whole, late) = setting.influence(shape), setting.sizes
+    influence = planned_influence(protocol, scenario.records, scenario.positives, shape)
+    whole, late = influence.sizes
     expected = protocol.first_round.expected(influence.model) * (whole - late)[:, np.newaxis]
     # what the first round leaves does not depend on the second's report
     bits = replace(influence, bits=True)
@@ -404,7 +384,7 @@ def two_round_forecast(
     result = second_round.Result.of(
         protocol.first_round, bits, np.rint(expected).astype(np.int64), ones, PLANNED_TRIALS
     )
-    report = best_report(setting.of_size(TAILORING), shape)
+    report = best_report(protocol, round(TAILORING * scenario.positive_fraction), shape)
     variance = second_round_variance(influence, report) + result.first_round_error**2
     return forecast.Forecast(
         math.sqrt(variance),
@@ -453,9 +433,10 @@ def interpolation_bias(shape: tp.Shape, positive_fraction: float, scale: str) ->
 
 
 @lru_cache(maxsize=64)
-def best_report(setting: Setting, shape: tp.Shape) -> bounded.GridReport:
+def best_report(protocol: TwoRoundAUC, positives: int, shape: tp.Shape) -> bounded.GridReport:
     """The second round's mechanism; the number of records hardly matters to it."""
-    return setting.influence(shape).report
+    positives = min(max(1, positives), TAILORING - 1)
+    return planned_influence(protocol, TAILORING, positives, shape).report
 
 
 def second_round_variance(influence: Influence, report: bounded.GridReport) -> float:

@@ -339,7 +339,8 @@ def symbols_forecast(
     counts = (response.keep_probability * expected + replaced) * ROUNDING_SLACK
     tables, opposite = _tables(space.symbols // 2)
     result = area_result(tables, opposite, response, counts)
-    mixed = _pair_mean(opposite, expected)
+    # the mean of the kernel of opposite classes over pairs of records
+    mixed = float(expected @ opposite @ expected / (expected.sum() * (expected.sum() - 1)))
     kernel = (tables.means - float(result.value) * opposite) / mixed
     diagonal, shared = response.covariance(counts)
     covariance = np.diag(diagonal) - shared[:, np.newaxis] - shared
@@ -363,12 +364,6 @@ def _tables(bins: int) -> tuple[pair_kernels.PairTables, Floats]:
     return pair_kernels.PairTables.of(kernels.Area().pair, space), pair_kernels.opposite_classes(
         space
     )
-
-
-def _pair_mean(table: Floats, record_counts: Floats) -> float:
-    """The mean of a kernel without a diagonal over pairs of records."""
-    total = record_counts.sum()
-    return float(record_counts @ table @ record_counts / (total * (total - 1)))
 
 
 PLANNING = forecast.Planning.of_figure(None, symbols_forecast)
