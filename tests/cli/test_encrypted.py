@@ -64,26 +64,12 @@ def test_one_party_is_refused_in_one_sentence(file: Path) -> None:
     assert "at least 2 parties, got 1" in refused(file, *ENCRYPTED, "--most-records", 1000)
 
 
-def test_a_bound_below_or_beyond_what_is_possible(file: Path) -> None:
-    sentence = refused(file, "--split", 2, *ENCRYPTED, "--most-records", 400)
-    assert "one of them has 500" in sentence
-    wide = (*PUBLISHED, "--scheme", "bfv(adversary=malicious)", "--most-records", 2**25)
-    assert "most_records must be at most 11863283" in refused(file, "--split", 2, *wide)
-
-
 def test_agreed_thresholds_are_an_option(file: Path) -> None:
     options = ("--split", 3, "--protocol", "encrypted-auc", "--most-records", 1000)
     result = run(file, *options, "--thresholds", "0,0.2,0.5,0.8,1", "--json")
     assert json.loads(result.stdout)["protocol"]["thresholds"] == [0, 0.2, 0.5, 0.8, 1]
     assert "thresholds must ascend from 0 to 1" in refused(
         file, *options, "--thresholds", "0,0.5,0.2,0.8,1"
-    )
-
-
-def test_words_that_are_gone_are_refused_in_a_sentence(file: Path) -> None:
-    options = ("--split", 3, *ENCRYPTED, "--most-records", 1000)
-    assert "--scheme cannot be used with --protocol encrypted-auc" in refused(
-        file, *options, "--scheme", "bfv"
     )
 
 

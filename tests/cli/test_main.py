@@ -43,13 +43,8 @@ def exact_auc(*files: str) -> float:
 HOSTILE = "\x1b]0;owned\x07\nprivacy spent  epsilon 0.001 in all"
 
 
-@pytest.mark.parametrize("kind", ["struct", "zone"])
-def test_a_columns_type_prints_no_control_character(tmp_path: Path, kind: str) -> None:
-    column = (
-        pa.array([{HOSTILE: 0.5}, {HOSTILE: 0.7}])
-        if kind == "struct"
-        else pa.array([1, 2], pa.timestamp("ns", tz=HOSTILE))
-    )
+def test_a_columns_type_prints_no_control_character(tmp_path: Path) -> None:
+    column = pa.array([{HOSTILE: 0.5}, {HOSTILE: 0.7}])
     path = tmp_path / "hostile.parquet"
     pq.write_table(pa.table({"score": column, "label": [0, 1]}), path)
     reported = refusal_of(run("evaluate", path, *FEDAUC))
@@ -90,13 +85,6 @@ def test_json_has_the_documented_keys(folder: Path) -> None:
     assert result["exact"] == pytest.approx(exact_auc(*CSV_FILES), abs=1e-12)
 
 
-def test_the_estimate_is_near_the_exact_figure(folder: Path) -> None:
-    """At a fixed seed, over whose choice 6 in 100,000 estimates lie farther than five errors."""
-    result = evaluated(*CSV_FILES, *FEDAUC, "--exact", "--seed", 1)
-    auc = result["auc"]
-    assert abs(auc["value"] - result["exact"]) < 5 * auc["standard_error"]
-
-
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_files_are_clients_with_noise_of_the_system(folder: Path, ending: str) -> None:
     files = [f"{name}.{ending}" for name in NAMES]
@@ -113,12 +101,6 @@ def test_a_column_names_the_clients(folder: Path) -> None:
     assert result["noise"] == "system"
     assert result["spent"]["adjacency"] == "record"
     assert len(result["roc"]["true_positive_rate"]) == 100
-
-
-def test_columns_may_have_other_names(folder: Path) -> None:
-    named = ("--score", "risk", "--label", "died", "--client", "phone")
-    result = evaluated("named.parquet", *named, "--protocol", "exact")
-    assert result["auc"]["value"] == pytest.approx(exact_auc(*CSV_FILES), abs=1e-12)
 
 
 def test_a_split_is_a_simulation_and_says_so(folder: Path) -> None:
@@ -184,29 +166,11 @@ def test_the_table_for_people(folder: Path) -> None:
             {"mechanism": "gaussian(delta=1e-06)"},
         ),
         (
-            "published-fedauc --allocation orthogonal(beta=0.3)",
-            {"allocation": "orthogonal(beta=0.3)"},
-        ),
-        (
             "published-fedauc --allocation fixed(alpha=0.2,sensitivity=global)",
             {"allocation": "fixed(alpha=0.2, sensitivity=global)"},
         ),
-        ("fedauc --trust local", {"trust": "local"}),
         ("fedauc --trust mpc(alpha=0.8)", {"trust": "mpc(alpha=0.8)"}),
         ("dpauc --thresholds 50 --adjacency replace", {"thresholds": 50, "adjacency": "replace"}),
-        (
-            "published-dpauc --mechanism laplace(accounting=paper) --adjacency label",
-            {"mechanism": "laplace(accounting=paper)", "adjacency": "label"},
-        ),
-        (
-            "published-dpauc --mechanism gaussian(delta=1e-6)",
-            {"mechanism": "gaussian(delta=1e-06)"},
-        ),
-        (
-            "published-dpauc --mechanism randomised-response --adjacency label",
-            {"mechanism": "randomised-response"},
-        ),
-        ("published-noisy-scores", {"name": "published-noisy-scores"}),
     ],
 )
 def test_settings_reach_the_protocol(folder: Path, options: str, expected: dict[str, Any]) -> None:
@@ -218,22 +182,9 @@ def test_settings_reach_the_protocol(folder: Path, options: str, expected: dict[
     "options",
     [
         "exact --epsilon 1",
-        "exact --mechanism laplace",
-        "published-noisy-scores --epsilon 1 --mechanism laplace",
         "fedauc --epsilon 1 --thresholds 100",
-        "fedauc --epsilon 1 --accounting paper",
-        "fedauc --epsilon 1 --adjacency label",
-        "fedauc --epsilon 1 --alpha 0.5",
-        "fedauc --epsilon 1 --beta 0.5",
-        "fedauc --epsilon 1 --sensitivity global",
         "published-fedauc --epsilon 1 --allocation adaptive(beta=0.5)",
         "published-fedauc --epsilon 1 --mechanism rr",
-        "fedauc --epsilon 1 --delta 1e-6",
-        "fedauc --epsilon 1 --mechanism laplace",
-        "dpauc --epsilon 1 --alpha 0.5",
-        "dpauc --epsilon 1 --allocation adaptive",
-        "dpauc --epsilon 1 --mechanism laplace",
-        "published-dpauc --epsilon 1 --delta 1e-6",
         "published-dpauc --epsilon 1 --mechanism staircase",
         "published-dpauc --epsilon 1 --mechanism randomised-response",
         "fedauc --epsilon 1 --by score",
@@ -251,18 +202,10 @@ def test_options_that_do_not_belong_are_refused_before_reading(
     "options",
     [
         "fedauc",
-        "dpauc",
-        "published-noisy-scores",
-        *(
-            f"{name} --epsilon {e}"
-            for name in ("fedauc", "dpauc")
-            for e in ["0", "-1", "inf", "nan", "x"]
-        ),
+        *(f"fedauc --epsilon {e}" for e in ("0", "-1", "inf", "nan", "x")),
         "published-fedauc --epsilon 1 --allocation fixed(alpha=1)",
         "published-fedauc --epsilon 1 --allocation orthogonal(beta=nan)",
         "published-fedauc --epsilon 1 --mechanism gaussian",
-        "published-fedauc --epsilon 1 --mechanism gaussian(delta=1)",
-        "dpauc --epsilon 1 --thresholds 1",
         "dpauc --epsilon 1 --thresholds 2.5",
         "dpauc --epsilon 1 --adjacency records",
         "fedauc --epsilon 1 --split 0",
@@ -298,14 +241,10 @@ def refuse_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
         ("nan.csv --protocol exact", "nan.csv, row 2"),
         ("label2.csv --protocol exact", "label2.csv, row 2"),
         ("negatives.csv --protocol exact", "both classes"),
-        ("negatives.csv --protocol fedauc --epsilon 1 --exact", "both classes"),
         ("outside.csv --protocol dpauc --epsilon 1", "1.7"),
-        ("outside.csv --protocol published-noisy-scores --epsilon 1", "1.7"),
         ("empty.csv --protocol exact", "no records"),
         ("one.csv --protocol exact", "two records"),
         ("north.csv --protocol exact --score risk", "no column 'risk'"),
-        ("north.csv --protocol exact --label died", "no column 'died'"),
-        ("north.csv --protocol exact --client phone", "no column 'phone'"),
         ("first.csv second.csv --protocol exact --client phone", "duplicate client 'b'"),
         ("north.csv north.csv --protocol exact", "duplicate file"),
         ("north.txt --protocol exact", "must end in"),
@@ -316,11 +255,6 @@ def refuse_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_bad_input_is_one_sentence(folder: Path, arguments: str, part: str) -> None:
     assert part in refusal_of(run("evaluate", *arguments.split()))
-
-
-def test_an_unknown_command_is_one_sentence() -> None:
-    assert "guess" in refusal_of(run("guess"))
-    assert "--guess" in refusal_of(run("--guess"))
 
 
 def test_an_absent_class_is_no_refusal_where_labels_are_private(folder: Path) -> None:

@@ -15,7 +15,6 @@ import tacit
 from tests.terminal import content_of, refusal_of, run
 
 HISTOGRAM = ("--protocol", "score-histogram", "--epsilon", "2")
-PUBLISHED = ("--protocol", "published-histogram", "--epsilon", "2")
 PAIRS = ("--protocol", "paired-ustatistic", "--epsilon", "2", "--kernel")
 
 
@@ -54,15 +53,6 @@ def test_a_histogram_says_everything_about_a_classifier(folder: Path) -> None:
     assert {"average_precision", "certain_range", "buckets", "supported_buckets"} <= result.keys()
     assert result["protocol"]["trust"] == "secure-sum"
     assert result["spent"] == {"epsilon": 2.0, "delta": 0.0, "adjacency": "record"}
-
-
-@pytest.mark.parametrize("trust", ["exact-sum", "secure-sum", "local"])
-def test_every_trust_model_is_one_word(folder: Path, trust: str) -> None:
-    budget = () if trust == "exact-sum" else ("--epsilon", 4)
-    clients = 5000 if trust == "local" else 10
-    protocol = ("--protocol", "score-histogram", "--trust", trust, *budget)
-    result = evaluated(folder / "scores.csv", "--split", clients, *protocol)
-    assert is_near(result)
 
 
 @pytest.mark.parametrize("method", ["binning", "bbq", "isotonic", "platt"])
@@ -106,28 +96,6 @@ def test_kendalls_tau_of_ratings_needs_no_labels(folder: Path) -> None:
     assert is_near(result, "estimate")
 
 
-@pytest.mark.parametrize(
-    ("clients", "protocol", "expected"),
-    [
-        (5000, "two-round-auc --labels public", {"labels": "public"}),
-        (5000, "two-round-auc --labels private", {"labels": "private"}),
-        (2, "paired-ustatistic --kernel auc", {"noise": "randomised-response"}),
-        (2, "paired-ustatistic --kernel auc --noise laplace", {"noise": "laplace"}),
-        (2, "paired-ustatistic --kernel auc --noise shared", {"noise": "shared"}),
-    ],
-)
-def test_settings_of_local_protocols_give_an_auc(
-    folder: Path, clients: int, protocol: str, expected: dict[str, Any]
-) -> None:
-    options = ("--split", clients, "--epsilon", 4, "--protocol", *protocol.split())
-    result = evaluated(folder / "scores.csv", *options)
-    assert is_near(result)
-    assert expected.items() <= result["protocol"].items()
-    assert result["spent"]["epsilon"] == pytest.approx(4.0)
-    trusted = any("computed by a trusted party" in text for text in result["warnings"])
-    assert trusted is ("noise" in expected)
-
-
 def test_pairs_of_real_clients_do_not_pretend(folder: Path) -> None:
     protocol = ("--protocol", "paired-ustatistic", "--kernel", "kendall", "--epsilon", 4)
     file = folder / "ratings.csv"
@@ -158,31 +126,3 @@ def test_what_does_not_belong_is_refused(
     folder: Path, options: tuple[object, ...], message: str
 ) -> None:
     assert message in refused(folder / "scores.csv", *options)
-
-
-def test_too_many_buckets_are_warned_of(folder: Path) -> None:
-    result = evaluated(folder / "scores.csv", "--split", 10, *PUBLISHED, "--buckets", 900)
-    supported = result["supported_buckets"]
-    assert any(
-        "900 buckets are more" in text and f"with {supported} each" in text
-        for text in result["warnings"]
-    )
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        ("encrypted-auc", "--adversary", "semi-honest"),
-        ("encrypted-auc", "--adversary", "malicious"),
-        ("published-fhe", "--scheme", "bfv"),
-        ("published-fhe", "--scheme", "bfv(adversary=malicious)"),
-    ],
-)
-def test_hidden_counts_give_the_area_of_their_thresholds(
-    folder: Path, options: tuple[str, ...]
-) -> None:
-    pytest.importorskip("tenseal")
-    protocol = ("--protocol", *options, "--most-records", 5000)
-    result = evaluated(folder / "scores.csv", "--split", 3, *protocol)
-    assert result["auc"]["value"] == pytest.approx(result["exact"], abs=1e-3)
-    assert result["spent"]["epsilon"] is None

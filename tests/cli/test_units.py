@@ -87,15 +87,6 @@ def test_different_scales_stop_with_files_ranges_and_remedy(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("protocol", [FEDAUC, HISTOGRAM], ids=["fedauc", "histogram"])
-@pytest.mark.usefixtures("folder")
-def test_named_units_give_the_right_figure(protocol: tuple[str, ...]) -> None:
-    content = content_of("evaluate", *FILES, *NAMED, *protocol, "--exact")
-    assert content["unit"] == "probability"
-    assert content["exact"] == pytest.approx(true_auc(), abs=1e-12)
-    assert abs(content["auc"]["value"] - true_auc()) < 0.01
-
-
 @pytest.mark.usefixtures("folder")
 def test_a_comparison_converts_both_columns() -> None:
     content = content_of(*COMMANDS["compare"], *NAMED, "--exact")

@@ -43,10 +43,6 @@ def test_without_ids_there_is_one_unnamed_client() -> None:
     assert clients.labels.dtype == np.int8
 
 
-def test_integer_ids_are_ordered_as_numbers() -> None:
-    assert Clients.from_arrays([0.1, 0.2], [0, 1], [10, 9]).names == ("9", "10")
-
-
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30))
 def test_grouping_is_that_of_a_naive_loop(ids: Any) -> None:
     scores = np.arange(len(ids)) / len(ids)
@@ -74,16 +70,6 @@ def test_concatenation_keeps_that_clients_are_simulated() -> None:
     assert not Clients.concatenate([three()]).simulated
 
 
-def test_concatenation_of_nothing_is_refused() -> None:
-    with refused("no clients were given"):
-        Clients.concatenate([])
-
-
-def test_concatenation_refuses_a_client_in_two_batches() -> None:
-    with refused("client names must be unique, got 'a' twice"):
-        Clients.concatenate([three(), three()])
-
-
 def test_ragged_sums_and_extremes_are_those_of_each_client() -> None:
     ragged = three().ragged(np.array([[2, 1, 3, 5, 4], [0, 0, 1, 0, -1]]))
     np.testing.assert_array_equal(ragged.sum(), [[2, 9, 4], [0, 1, -1]])
@@ -96,8 +82,9 @@ def test_ragged_sums_and_extremes_are_those_of_each_client() -> None:
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
 def test_a_score_that_is_not_finite_is_refused_with_its_place(value: Any) -> None:
-    with refused(f"scores must be finite, got {value} in b, row 2"):
-        Clients.from_arrays([0.1, 0.2, float(value)], [0, 1, 0], ["b", "a", "b"])
+    for ids, where in ((["b", "a", "b"], "b, row 2"), (None, "client 0, row 3")):
+        with refused(f"scores must be finite, got {value} in {where}"):
+            Clients.from_arrays([0.1, 0.2, float(value)], [0, 1, 0], ids)
 
 
 def test_whole_scores_that_would_be_rounded_are_refused() -> None:
@@ -107,11 +94,6 @@ def test_whole_scores_that_would_be_rounded_are_refused() -> None:
     with refused("scores must be numbers: int too large to convert to float"):
         Clients.from_arrays([0, 10**400], [0, 1])
     assert Clients.from_arrays([0.0, 2.0**60], [0, 1]).scores[1] == 2.0**60
-
-
-def test_a_place_without_names_is_the_client_number() -> None:
-    with refused("scores must be finite, got nan in client 0, row 2"):
-        Clients.from_arrays([0.1, float("nan")], [0, 1])
 
 
 @pytest.mark.parametrize("value", [2, -1, 0.5, float("nan")])
@@ -207,9 +189,6 @@ def test_a_frame_that_arrow_cannot_hold_is_refused() -> None:
     table = pd.DataFrame({"score": [0.1, 0.2], "label": [0, 1], "x": [1, "a"]})
     with pytest.raises(DataError, match=r"the table cannot be read as Arrow: .*column x"):
         Clients.from_frame(table)
-
-
-def test_something_that_is_no_frame_is_refused() -> None:
     with pytest.raises(DataError, match=r"must have an Arrow stream, .*, got dict$"):
         Clients.from_frame({"score": [0.1], "label": [0]})
 
@@ -255,9 +234,20 @@ def test_unfit_second_values_are_refused(second: Any, message: str, ids: Any) ->
         Clients.from_values([0.1, 0.2], second, ids)
 
 
-def test_batches_with_and_without_second_values_do_not_mix() -> None:
-    with refused("1 of 2 batches have second values: all must, or none"):
-        Clients.concatenate([Clients.from_values([1]), Clients.from_values([1], [2])])
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ([], "no clients were given"),
+        ([three(), three()], "client names must be unique, got 'a' twice"),
+        (
+            [Clients.from_values([1]), Clients.from_values([1], [2])],
+            "1 of 2 batches have second values: all must, or none",
+        ),
+    ],
+)
+def test_batches_that_do_not_go_together_are_refused(parts: list[Clients], message: str) -> None:
+    with refused(message):
+        Clients.concatenate(parts)
 
 
 def test_a_record_is_named_by_its_client_and_row() -> None:

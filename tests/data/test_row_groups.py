@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tacit.data.errors import DataError
-from tacit.data.row_groups import RecordFiles
+from tacit.data.reading import RecordFiles
 
 
 def test_any_range_is_that_of_all_records(tmp_path: Path) -> None:

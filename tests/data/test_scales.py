@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit import DataError, evaluate, read, read_with_groups
+from tacit import DataError, evaluate, read
 from tacit.data.clients import Clients
 from tacit.data.ragged import Ragged
 from tacit.data.scales import (
@@ -167,18 +167,6 @@ def true_auc() -> Any:
         np.concatenate(part) for part in zip(*map(probabilities, range(3)), strict=True)
     )
     return exact_auc(Clients.from_arrays(scores, labels))
-
-
-@pytest.mark.parametrize("reading", [read, lambda files: read_with_groups(files, "ward")])
-def test_evidently_different_scales_stop_the_reading(percent: Any, reading: Any) -> None:
-    with pytest.raises(DataError) as caught:
-        reading(percent)
-    said = str(caught.value)
-    assert re.match(
-        r"scores seem to be of different scales: those of north\.csv are from \S+ to 9\d\.\d+, "
-        r"those of south\.csv, east\.csv from 0\.\d+ to 0\.9\d+; name every file's unit: --unit ",
-        said,
-    )
 
 
 def test_named_units_give_the_right_figure(percent: Any) -> None:

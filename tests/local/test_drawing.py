@@ -13,7 +13,7 @@ import pytest
 from tacit.arrays import Floats
 from tacit.collecting.campaign import concluded
 from tacit.data.errors import DataError
-from tacit.data.row_groups import RecordFiles
+from tacit.data.reading import RecordFiles
 from tacit.local import drawing as module
 from tacit.local.drawing import Drawing, evaluate_one_record_clients
 from tacit.local.summing import in_one_process, in_processes

@@ -19,7 +19,7 @@ import pytest
 
 from tacit.collecting.campaign import concluded, stage_query
 from tacit.data.errors import DataError
-from tacit.data.row_groups import RecordFiles
+from tacit.data.reading import RecordFiles
 from tacit.local import summing
 from tacit.local.drawing import evaluate_one_record_clients
 from tacit.privacy.noise import SimulatedNoise

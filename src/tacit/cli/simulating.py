@@ -18,7 +18,7 @@ from tacit.cli.setting_options import SettingsCommand, chosen_protocol
 from tacit.cli.shell import JsonOutput, check_signal, json_option, progress_of, show, terminable
 from tacit.cli.sources import files_in_memory
 from tacit.data import units
-from tacit.data.row_groups import RecordFiles
+from tacit.data.reading import RecordFiles
 from tacit.local import drawing, summing
 from tacit.output import OutputFile, PictureFile
 from tacit.protocol.registry import protocol_names

@@ -5,14 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.columns import Columns, Records
 from tacit.data.errors import DataError
-from tacit.data.reading import FileColumns, FilePath, ReadOptions, read_file, together
+from tacit.data.reading import FileColumns, FilePath, read_file, together
 from tacit.data.tables import Problem
 from tacit.data.units import UNITS
 
@@ -85,7 +85,7 @@ class FilesCheck:
         return [*lines, *(f"together: note: {sentence}" for sentence in self.notes)]
 
 
-def check_files(paths: FilePath | Sequence[FilePath], **columns: Unpack[ReadOptions]) -> FilesCheck:
+def check_files(paths: FilePath | Sequence[FilePath], **columns: Any) -> FilesCheck:
     """What is wrong in every file, and what is wrong between files that can be read.
 
     The problems describe single records: they are for their owner.

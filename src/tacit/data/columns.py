@@ -205,7 +205,7 @@ def records_of(table: Table, columns: Columns, problems: list[Problem] | None = 
         columns = replace(columns, negative=parts[-1].negative)
         before += batch.num_rows
     if not before and not problems:
-        raise DataError(f"{table.source} has no records")
+        raise DataError(f"{table.source} has no records; leave it out")
     listed = [each for each in problems or () if not (columns.drop and each.may_be_left_out)]
     if not listed and not any(part.labels.size for part in parts):
         raise DataError(
@@ -273,7 +273,10 @@ def readable(table: Table, columns: Columns, location: Location) -> list[str]:
             location.refuse_whole(wrong, "rename all but one")
         elif not count:
             wrong = f"{source} has {no_column(name, header)}"
-            location.refuse_whole(wrong, _other_name(option, name, header))
+            # other commands call the others by other names
+            same = option in ("score", "label", "client", "person") and len(columns.scores) == 1
+            is_known = same or location.problems is not None
+            location.refuse_whole(wrong, _other_name(option, name, header) if is_known else "")
         elif table.schema is None or _is_of_type(table.schema, name, option, location):
             names[name] = None
     return list(names)

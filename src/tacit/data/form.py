@@ -95,7 +95,8 @@ LIKELY_NEGATIVE = frozenset(("no", "n", "false", "f", "negative", "neg", "contro
 """Words that mean a label of 0 beyond doubt, where another word is named for 1."""
 
 MISSING_WORDS = frozenset(
-    ("", "na", "n/a", "n/d", "nd", "nan", "null", "none", "nil", "missing", "?", ".")
+    {"", ".", "?", "#n/a", "<na>", "missing", "n/a", "n/d", "na", "nan", "nat", "nd", "nil"}
+    | {"none", "null"}
 )
 """What programs and people write where there is no value, without case."""
 

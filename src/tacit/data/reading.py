@@ -1,13 +1,17 @@
-"""Clients from CSV, Parquet and Feather files, and from frames."""
+"""Clients from CSV, Parquet and Feather files, and from frames.
+
+Records of Parquet files that are a client each are numbered over all files, and any range of them
+can be read separately.
+"""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
@@ -19,29 +23,29 @@ from tacit.data.columns import (
     Records,
     Rule,
     check_rule,
+    decoded,
     left_out_records,
+    readable,
     records_of,
 )
 from tacit.data.errors import DataError
 from tacit.data.form import LIKELY_NEGATIVE, PLAIN, FileForm
 from tacit.data.persons import PersonWarning, spread_persons
 from tacit.data.scales import ByFile, Units, by_file, check_scales, in_one_unit, units_of
-from tacit.data.tables import Problem, Table, extension_of, file_names, opened_table
+from tacit.data.tables import (
+    BATCH_ROWS,
+    Location,
+    Problem,
+    Table,
+    extension_of,
+    file_names,
+    opened_table,
+    parquet_file,
+    unchanging,
+)
+from tacit.data.units import converted
 
 FilePath = str | os.PathLike[str]
-
-
-class ReadOptions(TypedDict, total=False):
-    """What ``read`` takes besides the files, by keyword."""
-
-    score: ByFile
-    label: ByFile | None
-    client: str | None
-    second: str | None
-    unit: Units
-    person: str | None
-    missing: Rule
-    form: FileForm | Mapping[str, FileForm]
 
 
 @dataclass(frozen=True)
@@ -187,7 +191,7 @@ def read_with_groups(
     group: str,
     *,
     group_names: Sequence[str] | None = None,
-    **columns: Unpack[ReadOptions],
+    **columns: Any,
 ) -> tuple[Clients, Groups]:
     """Read clients as ``read`` does, and to which public group each of their records belongs.
 
@@ -415,3 +419,116 @@ def _refuse_shared_clients(sources: list[str], parts: list[Clients]) -> None:
             first = source_of.setdefault(name, source)
             if first != source:
                 raise DataError(f"duplicate client {name!r}, found in both {first} and {source}")
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """Consecutive records of a file that are stored together.
+
+    Parameters
+    ----------
+    file : its path.
+    index : the number of the group in the file.
+    start, stop : the numbers of its first record, and of the one after its last, over all files.
+    before : the records of the file before it.
+    """
+
+    file: str
+    index: int
+    start: int
+    stop: int
+    before: int
+
+
+@dataclass(frozen=True)
+class RecordFiles:
+    """Records that are a client each.
+
+    Parameters
+    ----------
+    groups : all records, in order.
+    columns : of scores and labels, with the unit of the scores.
+    target : the unit in which scores are read.
+    """
+
+    groups: tuple[RowGroup, ...]
+    columns: Columns
+    target: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        files: Sequence[str],
+        score: str = "score",
+        label: str | None = "label",
+        unit: str | None = None,
+        target: str | None = None,
+    ) -> RecordFiles:
+        """The records of files, numbered in this order.
+
+        Parameters
+        ----------
+        files : Parquet files.
+        score, label : the names of the columns; without labels they are all 0.
+        unit, target : the unit of the scores, and the one in which they are read.
+
+        Raises
+        ------
+        DataError : for a file that is no Parquet file, without records, or without the columns.
+        """
+        groups, start, columns = list[RowGroup](), 0, Columns((score,), label, unit=unit)
+        for file in files:
+            first = start
+            for index, size in enumerate(_group_sizes(file, columns)):
+                groups.append(RowGroup(file, index, start, start + size, start - first))
+                start += size
+        if not start:
+            raise DataError("the files have no records")
+        return cls(tuple(groups), columns, target)
+
+    @property
+    def records(self) -> int:
+        """M, the number of records of all files."""
+        return self.groups[-1].stop
+
+    def read(self, start: int, stop: int) -> Clients:
+        """The records ``start`` to ``stop - 1``, a client each.
+
+        Raises
+        ------
+        DataError : naming file, row and value, for a record that cannot be used.
+        """
+        parts = [
+            part
+            for group in self.groups
+            if group.start < stop and start < group.stop
+            for part in self._batches(group, start, stop)
+        ]
+        made, unit = Records.joined(parts), self.columns.unit
+        scores = made.scores
+        if unit is not None and self.target is not None:
+            scores = converted(scores, unit, self.target)
+        offsets = np.arange(scores.size + 1)
+        return Clients(scores, made.labels, offsets, unit=self.target, _checked=True)
+
+    def _batches(self, group: RowGroup, start: int, stop: int) -> Iterator[Records]:
+        """The records of a group that are in a range."""
+        names, place = self.columns.names, group.start
+        with unchanging(group.file), parquet_file(group.file) as file:
+            for batch in file.iter_batches(BATCH_ROWS, row_groups=[group.index], columns=names):
+                low, high = max(start - place, 0), min(stop - place, batch.num_rows)
+                if low < high:
+                    location = Location(group.file, group.before + place - group.start + low)
+                    yield decoded(batch.slice(low, high - low), self.columns, location)
+                place += batch.num_rows
+                if place >= stop:
+                    return
+
+
+def _group_sizes(file: str, columns: Columns) -> list[int]:
+    """The numbers of records of a file's row groups."""
+    with unchanging(file), parquet_file(file) as opened:
+        schema = opened.schema_arrow
+        readable(Table(file, schema.names, lambda names: iter(()), schema), columns, Location(file))
+        metadata = opened.metadata
+        return [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]

@@ -169,7 +169,7 @@ class Location:
     def refuse_whole(self, wrong: str, advice: str, line: int | None = None) -> None:
         """Refuse the whole source, or list that."""
         if self.problems is None:
-            raise DataError(wrong)
+            raise DataError(with_remedy(wrong, advice))
         self.problems.append(Problem(wrong, advice, line=line))
 
     def _number(self, index: int) -> int:
@@ -292,10 +292,15 @@ def file_names(sources: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def _parquet(stream: pa.NativeFile) -> tuple[pa.Schema, Any]:
+def parquet_file(source: Any) -> Any:
+    """An opened Parquet file."""
     import pyarrow.parquet as pq  # noqa: PLC0415 -- a party with a CSV file does without
 
-    file = pq.ParquetFile(stream, buffer_size=BUFFER_BYTES, page_checksum_verification=True)
+    return pq.ParquetFile(source, buffer_size=BUFFER_BYTES, page_checksum_verification=True)
+
+
+def _parquet(stream: pa.NativeFile) -> tuple[pa.Schema, Any]:
+    file = parquet_file(stream)
     return file.schema_arrow, lambda names: file.iter_batches(BATCH_ROWS, columns=names)
 
 

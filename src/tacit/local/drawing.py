@@ -17,7 +17,7 @@ import numpy as np
 
 import tacit.protocol as tp
 from tacit.arrays import Integers
-from tacit.data.row_groups import RecordFiles
+from tacit.data.reading import RecordFiles
 from tacit.local import turns
 from tacit.local.summing import Progress, Summing, in_one_process, unheard
 from tacit.protocol.devices import Concluded, DeviceReports, ReportsByInput, conversed

@@ -214,15 +214,6 @@ def test_what_is_a_pattern_and_what_is_large(tmp_path: Path) -> None:
     assert not is_large([str(tmp_path / "part-0.parquet")])
 
 
-def test_no_extension_is_fetched_from_the_network(tmp_path: Path) -> None:
-    stored = from_files([parts(tmp_path, table(), 1)])
-    engine = stored.stored._engine  # type: ignore[attr-defined]
-    rows = engine.rows(
-        "SELECT name, value FROM duckdb_settings() WHERE name LIKE '%known_extensions'"
-    )
-    assert {str(value) for _, value in rows} <= {"false"}
-
-
 def test_a_file_whose_name_is_like_a_pattern_is_read_once(tmp_path: Path) -> None:
     for name, score in {"x[1]": 0.25, "x1": 0.5, "x?": 0.75, "x*": 1.0}.items():
         pq.write_table(pa.table({"score": [score], "label": [1]}), tmp_path / f"{name}.parquet")

@@ -246,18 +246,8 @@ class Bins:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Statement:
-    """A statement, and the tables of numbers that an engine is given with it.
-
-    Parameters
-    ----------
-    text : of the statement.
-    tables : those that are not written in it.
-    """
-
-    text: str
-    tables: tuple[ConstantTable, ...] = ()
+Statement = tuple[str, tuple[ConstantTable, ...]]
+"""A statement, and the tables of numbers that an engine is given with it."""
 
 
 def counting(
@@ -274,11 +264,11 @@ def counting(
     """
     bins = Bins.of(relation, edges, *ends, records)
     if bins is None:
-        return Statement(counting_statement(relation, edges))
+        return counting_statement(relation, edges), ()
     text = f"""SELECT client, class, cell, COUNT(*) AS records
 FROM {_placed(relation, edges, bins)} AS placed_records
 GROUP BY client, class, cell"""
-    return Statement(text, (bins.table,))
+    return text, (bins.table,)
 
 
 def summing(
@@ -318,7 +308,7 @@ FROM (
 ) AS evaluated_records
 GROUP BY client"""
     tables = (cubics,) if dialect.given_tables else ()
-    return Statement(text, tables if bins is None else (*tables, bins.table))
+    return text, (tables if bins is None else (*tables, bins.table))
 
 
 def _cubics(pieces: ScorePieces) -> ConstantTable:

@@ -116,7 +116,7 @@ class EngineRecords:
         relation = self._relation if by_group else self._plain
         counts = np.zeros((relation.strata, 2, edges.size + 1, self.sizes.size), dtype=np.int64)
         made = counting(relation, edges, self.ends, int(self.sizes.sum()))
-        for client, found, cell, records in self._engine.rows(made.text, made.tables):
+        for client, found, cell, records in self._engine.rows(*made):
             whose = self._index.get(str(client))
             if whose is None or found == statements.INVALID or cell in (statements.INVALID, None):
                 raise self._changed()
@@ -146,7 +146,7 @@ class EngineRecords:
             ends = each(ends)
         made = summing(mapped, pieces, (float(ends[0]), float(ends[1])), int(self.sizes.sum()))
         known = np.zeros((3, self.sizes.size), dtype=np.int64)
-        for client, *numbers in self._engine.rows(made.text, made.tables):
+        for client, *numbers in self._engine.rows(*made):
             whose = self._index.get(str(client))
             if whose is None:
                 raise self._changed()
