@@ -73,23 +73,19 @@ def commands_below(command: click.Command) -> list[click.Command]:
 
 @pytest.mark.parametrize("command", commands_below(main), ids=lambda command: command.name)
 def test_a_command_used_alone_knows_both_names_of_help(command: click.Command) -> None:
-    """What it learns at its first use it keeps, so the first use is made without the group."""
+    """What it learns at its first use it keeps, so the first use is made without the group.
+
+    Documents look at a command first: their contexts know nothing of the group.
+    """
     unused = copy(command)
+    unused._help_option = None
+    prepare_help(unused)
+    known = unused.get_help_option(click.Context(unused))
+    assert known is not None and known.opts == ["-h", "--help"]
     unused._help_option = None
     for option in ("--help", "-h"):
         result = CliRunner().invoke(unused, [option])
         assert result.exit_code == 0, result.output
-
-
-@pytest.mark.parametrize("command", commands_below(main), ids=lambda command: command.name)
-def test_who_looks_at_a_command_first_takes_no_name_of_help_away(command: click.Command) -> None:
-    """As documents do, whose contexts know nothing of the group."""
-    unused = copy(command)
-    unused._help_option = None
-    prepare_help(unused)
-    option = unused.get_help_option(click.Context(unused))
-    assert option is not None
-    assert option.opts == ["-h", "--help"]
 
 
 FEDERATION = ("init", "keys", "serve", "join", "run", "status", "admit", "collect")

@@ -127,12 +127,10 @@ def test_doubts_stay_on_the_screen_and_out_of_the_result() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--unit", "permille"), "unit must be one of probability, percent, log-odds, real"),
         (("--unit", "percent", "--unit", "real"), "--unit is given twice, as percent and real"),
         ((*NAMED, *NAMED), "--unit is given twice, as percent and percent"),
         (("--unit", "west.csv=percent"), "--unit west.csv=percent: FILE= names one of north.csv"),
         ((*NAMED, "--rescale", "0", "1"), "--rescale maps scores of --unit real"),
-        (("--unit", "probability"), "scores in probability must be from 0 to 1, got"),
     ],
 )
 @pytest.mark.usefixtures("folder")

@@ -185,15 +185,6 @@ def test_one_unit_for_all_files_stays(percent: Any) -> None:
     assert evaluate(north, ExactAUC()).unit == "percent"
 
 
-def test_real_numbers_are_ranked_and_not_cut(percent: Any) -> None:
-    clients = read(percent, unit="real")
-    assert evaluate(clients, FedAUC(1.0), seed=0).to_dict()["unit"] == "real"
-    with pytest.raises(
-        DataError, match=r"takes scores from 0 to 1, got the unit 'real'.*--rescale"
-    ):
-        evaluate(clients, FedAUC(1.0, trust="mpc"), seed=0)
-
-
 @pytest.mark.parametrize(
     ("unit", "said"),
     [
@@ -207,11 +198,6 @@ def test_real_numbers_are_ranked_and_not_cut(percent: Any) -> None:
 def test_wrong_units_are_refused(percent: Any, unit: str, said: str) -> None:
     with pytest.raises(DataError, match=f"^{re.escape(said)}"):
         read(percent, unit=unit)
-
-
-def test_what_is_named_percent_and_lies_within_one_is_a_doubt(percent: Any) -> None:
-    with pytest.warns(ScaleWarning, match=r"^south\.csv is read as percent, and all of its scores"):
-        read(percent[:2], unit="percent")
 
 
 def test_a_single_wrong_record_is_a_doubt(percent: Any) -> None:

@@ -61,22 +61,6 @@ def test_a_uniform_split_deals_labels_at_random() -> None:
         assert dealt.ppf(5e-11) <= first <= dealt.isf(5e-11)
 
 
-@pytest.mark.parametrize("count", [0, -1, 4])
-def test_a_split_into_more_clients_than_records_is_refused(count: Any) -> None:
-    with pytest.raises(DataError, match=f"must be between 1 and 3, got {count}"):
-        Clients.split([0.1, 0.2, 0.3], [0, 1, 1], count)
-
-
-def test_an_unknown_way_to_split_is_refused() -> None:
-    with pytest.raises(DataError, match="by 'uniform' or 'score', got 'label'"):
-        Clients.split([0.1, 0.2], [0, 1], 2, "label")  # type: ignore[arg-type]
-
-
-def test_a_split_of_unequal_lengths_is_refused() -> None:
-    with pytest.raises(DataError, match="2 scores but 1 labels"):
-        Clients.split([0.1, 0.2], [0], 1)
-
-
 @pytest.mark.parametrize("area", [0.2, 0.5, 0.8, 0.95])
 def test_binormal_scores_have_the_asked_auc(area: Any) -> None:
     """Five standard errors: a false-alarm probability of 6e-7 an AUC."""
@@ -84,17 +68,6 @@ def test_binormal_scores_have_the_asked_auc(area: Any) -> None:
     assert ((scores > 0) & (scores < 1)).all()
     error = auc(scores, labels) - area
     assert abs(error) < 5 * auc_with_variance(scores, labels)[1] ** 0.5
-
-
-@pytest.mark.parametrize("area", [0.0, 1.0, -0.5, float("nan")])
-def test_binormal_scores_refuse_an_auc_at_the_edge(area: Any) -> None:
-    with pytest.raises(DataError, match=f"between 0 and 1, both excluded, got {area}"):
-        binormal_scores(3, 3, area)
-
-
-def test_binormal_scores_refuse_an_absent_class() -> None:
-    with pytest.raises(DataError, match="both classes need a record, got 0 and 3"):
-        binormal_scores(0, 3, 0.7)
 
 
 def test_resampling_fewer_draws_without_replacement() -> None:
@@ -114,11 +87,6 @@ def test_resampling_more_tells_repeated_scores_apart_by_a_small_jitter() -> None
     assert np.unique(drawn).size == 201
 
 
-def test_resampling_an_absent_class_is_refused() -> None:
-    with pytest.raises(DataError, match="no record with label 1"):
-        resample_scores([0.1], [0], 1, 1)
-
-
 @pytest.mark.parametrize("by", ["uniform", "score"])
 def test_second_values_are_dealt_out_with_their_scores(by: Any) -> None:
     scores, labels = alternating(30)
@@ -127,6 +95,28 @@ def test_second_values_are_dealt_out_with_their_scores(by: Any) -> None:
     assert Clients.split(scores, labels, 4, by, seed=3).second is None
 
 
-def test_a_split_of_too_few_second_values_is_refused() -> None:
-    with pytest.raises(DataError, match="2 scores but 1 second values"):
-        Clients.split([0.1, 0.2], [0, 1], 2, second=[1.0])
+@pytest.mark.parametrize(
+    ("make", "given", "message"),
+    [
+        *(
+            (Clients.split, ([0.1, 0.2, 0.3], [0, 1, 1], count), f"between 1 and 3, got {count}")
+            for count in (0, -1, 4)
+        ),
+        (Clients.split, ([0.1, 0.2], [0, 1], 2, "label"), "by 'uniform' or 'score', got 'label'"),
+        (Clients.split, ([0.1, 0.2], [0], 1), "2 scores but 1 labels"),
+        (
+            Clients.split,
+            ([0.1, 0.2], [0, 1], 2, "score", 1, [1.0]),
+            "2 scores but 1 second values",
+        ),
+        *(
+            (binormal_scores, (3, 3, area), f"between 0 and 1, both excluded, got {area}")
+            for area in (0.0, 1.0, -0.5, float("nan"))
+        ),
+        (binormal_scores, (0, 3, 0.7), "both classes need a record, got 0 and 3"),
+        (resample_scores, ([0.1], [0], 1, 1), "no record with label 1"),
+    ],
+)
+def test_what_cannot_be_made_is_refused(make: Any, given: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        make(*given)

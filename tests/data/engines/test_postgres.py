@@ -103,7 +103,6 @@ def test_a_text_that_is_not_utf8_is_one_sentence(in_ascii: Server) -> None:
         ("NULL, 1", "column 'score' has no value in a record of postgresql://127.0.0.1"),
         ("0.5, NULL", "column 'label' has no value in a record of postgresql://127.0.0.1"),
         ("'NaN', 1", "scores must be finite numbers, got NaN in a record of"),
-        ("'-Infinity', 1", "scores must be finite numbers, got -Infinity in a record of"),
         ("0.5, 3", "labels must be 0 or 1, got 3 in a record of"),
     ],
 )
@@ -274,33 +273,27 @@ def test_a_connection_lost_in_the_middle_of_a_run_costs_a_party_nothing(
     assert paid(tmp_path) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "postgresql://reader:secret@127.0.0.1/clinic",
-        "postgresql://reader@127.0.0.1/clinic?password=secret",
-        "postgresql://reader:@127.0.0.1/clinic",
-    ],
-)
-def test_a_password_in_an_address_is_refused_and_not_repeated(address: str) -> None:
-    with pytest.raises(DataError, match="a password must not be part of an address") as caught:
-        from_database(address, "scored")
-    assert "secret" not in str(caught.value)
+IN_IT, MALFORMED = "a password must not be part of an address", "an address must have the form"
 
 
 @pytest.mark.parametrize(
-    "address",
+    ("address", "said"),
     [
-        "postgresql://reader:sec/ret@127.0.0.1/clinic",
-        "postgresql://reader:sec?ret@127.0.0.1/clinic",
-        "postgresql://reader:sec#ret@127.0.0.1/clinic",
-        "postgresql://reader:[sec@127.0.0.1/clinic",
-        "postgresql://reader@127.0.0.1/clinic#sec",
-        "host=127.0.0.1 password=secret",
+        ("postgresql://reader:secret@127.0.0.1/clinic", IN_IT),
+        ("postgresql://reader@127.0.0.1/clinic?password=secret", IN_IT),
+        ("postgresql://reader:@127.0.0.1/clinic", IN_IT),
+        ("postgresql://reader:sec/ret@127.0.0.1/clinic", MALFORMED),
+        ("postgresql://reader:sec?ret@127.0.0.1/clinic", MALFORMED),
+        ("postgresql://reader:sec#ret@127.0.0.1/clinic", MALFORMED),
+        ("postgresql://reader:[sec@127.0.0.1/clinic", MALFORMED),
+        ("postgresql://reader@127.0.0.1/clinic#sec", MALFORMED),
+        ("host=127.0.0.1 password=secret", MALFORMED),
     ],
 )
-def test_an_address_that_may_hide_a_password_is_refused_and_not_repeated(address: str) -> None:
-    with pytest.raises(DataError, match="an address must have the form") as caught:
+def test_an_address_that_may_hold_a_password_is_refused_and_not_repeated(
+    address: str, said: str
+) -> None:
+    with pytest.raises(DataError, match=said) as caught:
         from_database(address, "scored")
     assert "sec" not in str(caught.value)
     assert caught.value.__cause__ is None
