@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.arrays import Floats
 from tacit.data.categories import Categories
 from tacit.data.checking import (
-    COLUMNS,
     SECOND,
     as_keys,
     as_labels,
@@ -542,14 +541,13 @@ def _as_columns(
     categories: Categories | None = None,
 ) -> dict[str, Any]:
     """The columns of records by their names, of values in any form."""
-    columns = (
-        as_scores(scores),
-        as_labels(labels),
-        None if second is None else as_scores(second, SECOND),
-        None if persons is None else as_persons(persons),
-        categories,
-    )
-    return dict(zip(COLUMNS, columns, strict=True))
+    return {
+        "scores": as_scores(scores),
+        "labels": as_labels(labels),
+        "second": None if second is None else as_scores(second, SECOND),
+        "persons": None if persons is None else as_persons(persons),
+        "categories": categories,
+    }
 
 
 def _taken(columns: dict[str, Any], which: Any) -> dict[str, Any]:

@@ -105,14 +105,10 @@ class Columns:
     @property
     def by_option(self) -> list[tuple[str, str]]:
         """What the columns hold, and their names."""
-        others = {
-            "label": self.label,
-            "client": self.client,
-            "second": self.second,
-            "groups": self.group,
-            "person": self.person,
-        }
-        read = [(option, name) for option, name in others.items() if name is not None]
+        options = ("label", "client", "second", "groups", "person")
+        names = self.label, self.client, self.second, self.group, self.person
+        both = zip(options, names, strict=True)
+        read = [(option, name) for option, name in both if name is not None]
         return [*(("score", name) for name in self.scores), *read]
 
 

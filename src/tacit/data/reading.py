@@ -10,7 +10,6 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,6 +40,7 @@ from tacit.data.tables import (
     file_names,
     opened_table,
     parquet_file,
+    refuse_twice,
     unchanging,
 )
 from tacit.data.units import converted
@@ -100,19 +100,12 @@ class FileColumns:
             units_of(sources, self.unit),
             strict=True,
         )
-        made = {}
+        refuse_twice(sources)
         shared = (self.client, self.second, group, self.person)
-        for source, score, label, form, unit in each:
-            made[source] = Columns(
-                scores or (score,), label, *shared, drop, form, unit, tuple(classes)
-            )
-        seen: set[Path] = set()
-        for source in sources:
-            path = Path(source).resolve()
-            if path in seen:
-                raise DataError(f"duplicate file {source}")
-            seen.add(path)
-        return made
+        return {
+            source: Columns(scores or (score,), label, *shared, drop, form, unit, tuple(classes))
+            for source, score, label, form, unit in each
+        }
 
 
 def read(

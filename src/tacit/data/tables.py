@@ -304,6 +304,16 @@ def _parquet(stream: pa.NativeFile) -> tuple[pa.Schema, Any]:
     return file.schema_arrow, lambda names: file.iter_batches(BATCH_ROWS, columns=names)
 
 
+def refuse_twice(sources: Sequence[str]) -> None:
+    """Refuse a file that is given twice, also by another path."""
+    seen = set[Path]()
+    for source in sources:
+        path = Path(source).resolve()
+        if path in seen:
+            raise DataError(f"duplicate file {source}")
+        seen.add(path)
+
+
 def _feather(stream: pa.NativeFile) -> tuple[pa.Schema, Any]:
     file = pa.ipc.open_file(stream)
     numbers = range(file.num_record_batches)

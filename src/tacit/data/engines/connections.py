@@ -194,13 +194,10 @@ class DuckDBEngine:
                 reader.close()
         self._check_files()
 
-    def sorted(self, reader: pa.RecordBatchReader, column: str) -> Iterator[pa.RecordBatch]:
-        """The rows of a reader in ascending order of a column, in batches."""
+    def sorted(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        """The rows of a reader in ascending order of their scores, in batches."""
         self._connection.register("given_rows", reader)
-        try:
-            yield from self.batches(f"SELECT * FROM given_rows ORDER BY {column}")
-        finally:
-            self._connection.unregister("given_rows")
+        yield from self.batches("SELECT * FROM given_rows ORDER BY score")
 
     def _run(self, work: Callable[[], Answer]) -> Answer:
         return interruptible(work, self._connection.interrupt)
@@ -276,7 +273,7 @@ def sorted_by_score(records: Iterable[Ascending]) -> Iterator[Ascending]:
     engine = DuckDBEngine("the records' temporary copy")
     reader = pa.RecordBatchReader.from_batches(SCHEMA, batches())
     try:
-        for batch in engine.sorted(reader, "score"):
+        for batch in engine.sorted(reader):
             yield batch.column("score").to_numpy(), batch.column("code").to_numpy()
     except DataError:
         if errors:

@@ -32,7 +32,7 @@ from tacit.data.engines.statements import DUCKDB, POSTGRES, Relation
 from tacit.data.engines.stored import StoredClients
 from tacit.data.errors import DataError
 from tacit.data.reading import FileColumns, clients_of_table
-from tacit.data.tables import RECORD_FILES, Table, file_names
+from tacit.data.tables import RECORD_FILES, Table, file_names, refuse_twice
 
 SECRETS = (
     *("password", "sslpassword", "oauth_client_secret"),
@@ -99,16 +99,12 @@ def matched(sources: Sequence[str]) -> list[str]:
         if not matches:
             raise DataError(f"no file is found for {source}")
         files += matches
-    seen = set[Path]()
     for file in files:
-        path = Path(file).absolute()
-        if not path.is_file():
+        if not Path(file).is_file():
             raise DataError(f"{file} does not exist")
         if not _is_text(file):
             raise DataError(f"the name of a file must be UTF-8, got {file!r}: rename it")
-        if path in seen:
-            raise DataError(f"duplicate file {file}")
-        seen.add(path)
+    refuse_twice(files)
     return files
 
 
