@@ -64,17 +64,7 @@ def test_impossible_plans_are_refused_in_one_sentence(
 
 def test_without_a_trust_the_plan_has_that_of_an_evaluation() -> None:
     """As `tacit evaluate` chooses without one, so that the printed command gives the same."""
-    usual = [
-        "--records",
-        "4000",
-        "--positives",
-        "400",
-        "--epsilon",
-        "1",
-        "--want",
-        "auc",
-        "--json",
-    ]
+    usual = ["--records", "4000", "--positives", "400", "--epsilon", "1", "--want", "auc", "--json"]
     trusts = [
         json.loads(terminal.run("plan", *usual, "--clients", clients).stdout)["trust"]
         for clients in ("10", "4000")

@@ -1,8 +1,6 @@
 import gzip
 import os
 import re
-import subprocess
-import sys
 import tracemalloc
 from collections.abc import Callable
 from decimal import Decimal
@@ -619,36 +617,6 @@ def test_arrow_reads_files_without_python(
     read(name)
     assert {attribute for attribute, _ in given} & {"open_csv", "ParquetFile"}
     assert all(is_native(stream) for _, stream in given), given
-
-
-TRIES = 4
-"""At once, as the fault shows on a busy machine."""
-
-ABANDONED = """
-import sys
-from tacit.data.reading import read
-try:
-    read(sys.argv[1])
-except ValueError as error:
-    print(error)
-sys.exit(2)
-"""
-
-
-@pytest.mark.parametrize("name", ["a.csv", pytest.param("a.csv.gz", marks=pytest.mark.thorough)])
-def test_a_process_that_refused_a_file_ends_by_itself(folder: Path, name: str) -> None:
-    """Arrow still reads ahead of the first bad record when the interpreter ends."""
-    text = b"score,label\nO.5,1\n" + b"0.5,1\n0.25,0\n" * 1_000_000
-    packed = name.endswith(".gz")
-    Path(name).write_bytes(gzip.compress(text, 1) if packed else text)
-    command = [sys.executable, "-c", ABANDONED, name]
-    started = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        for _ in range(TRIES)
-    ]
-    ended = [(process.communicate()[0], process.returncode) for process in started]
-    said = f"scores must be numbers, got 'O.5' in {name}, row 1 (line 2)\n"
-    assert ended == [(said, 2)] * TRIES
 
 
 def test_a_damaged_page_with_a_checksum_is_refused(folder: Path) -> None:

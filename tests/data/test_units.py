@@ -17,7 +17,6 @@ from tacit.data.units import (
     check_unit,
     converted,
 )
-from tacit.metrics.ranking import auc
 
 CONVERTIBLE = ("probability", "percent", "log-odds")
 probabilities = st.floats(0, 1)
@@ -63,16 +62,6 @@ def test_log_odds_keep_both_ends_apart(values: Any) -> None:
     assert converted_scores[-1] == MAX_LOG_ODDS
     inner = converted_scores[1:-1][(np.array(values) > 0) & (np.array(values) < 1)]
     assert np.all(np.abs(inner) < MAX_LOG_ODDS)
-
-
-def test_the_auc_is_that_of_the_probabilities() -> None:
-    rng = np.random.default_rng(0)
-    labels = rng.integers(0, 2, 3000).astype(np.int8)
-    p = 1 / (1 + np.exp(-rng.normal(labels, 1.0)))
-    for unit in CONVERTIBLE:
-        assert auc(converted(told(p, unit), unit, "probability"), labels) == pytest.approx(
-            auc(p, labels), abs=1e-12
-        )
 
 
 def test_an_unknown_word_is_no_unit() -> None:

@@ -69,12 +69,7 @@ def test_a_total_may_be_written_with_a_point(tmp_path: Path) -> None:
     protocol = PROTOCOLS["looks"]
     file = counted(tmp_path, table(), protocol, None)
     file.write_text(file.read_text().replace(",4000,", ",4000.0,"))
-    assert read(file, protocol)[1].records == 4000
-
-
-def test_without_a_client_the_file_names_the_only_one(tmp_path: Path) -> None:
-    protocol = PROTOCOLS["looks"]
-    _, clients = read(counted(tmp_path, table(), protocol, None), protocol)
+    _, clients = read(file, protocol)
     assert (clients.names, clients.records) == (("counts",), 4000)
 
 
@@ -85,13 +80,6 @@ def test_a_protocol_that_needs_records_says_so(tmp_path: Path) -> None:
         tacit.evaluate(clients, tacit.FedAUC(epsilon=1.0), 1)
     with pytest.raises(DataError, match="counted in cells without an edge at"):
         tacit.evaluate(clients, tacit.DPAUC(1.0, 100), 1)
-
-
-@pytest.mark.parametrize(
-    "protocol", [tacit.FedAUC(epsilon=1.0), tacit.ScoreHistogram("local", 1.0)]
-)
-def test_protocols_without_a_form_that_counts_once(protocol: Protocol) -> None:
-    assert protocol.one_count is None
 
 
 @pytest.mark.parametrize(

@@ -64,16 +64,6 @@ def test_least_scores_that_all_or_no_score_reaches() -> None:
     assert found.tolist() == [0.0, 0.0, 1.0, np.inf]
 
 
-def test_sql_in_a_name_is_only_a_name() -> None:
-    name = 'x"; DROP TABLE t; --'
-    connection = duckdb.connect()
-    connection.execute(f"CREATE TABLE t ({DUCKDB.quoted(name)} DOUBLE, label INTEGER)")
-    connection.execute("INSERT INTO t VALUES (0.3, 1)")
-    relation = Relation(DUCKDB, DUCKDB.table("t"), name, "label")
-    rows = connection.execute(counting_statement(relation, EDGES)).fetchall()
-    assert rows == [("", 1, 2, 1)]
-
-
 @pytest.mark.parametrize(
     ("kind", "values", "classes"),
     [
