@@ -30,7 +30,7 @@ from tacit.protocols.published.fhe.packing import Scale, cumulative_counts
 from tacit.protocols.published.fhe.protocol import Bfv, FheAUC
 from tacit.running.simulation import simulate
 
-THRESHOLDS, SHARES, TIMES = 100, 4, 3
+THRESHOLDS, TIMES = 100, 3
 BESIDE, MANY_THRESHOLDS = 100, 10_000
 TARGETS = defaultdict(
     lambda: "none", {(100, 100): "0.010 s", (1000, 100): "0.1 s", (100, 10_000): "0.2 s"}
@@ -65,7 +65,7 @@ def measured(parties: int, checked: bool) -> list[str]:
 
     Computing does not depend on the number of parties, so it is timed on one party's ciphertexts.
     """
-    scheme = ExactScheme(THRESHOLDS, Scale(2**20), checked, SHARES, perturbed=True)
+    scheme = ExactScheme(THRESHOLDS, Scale(2**20), checked, perturbed=True)
     party = ExactParty(scheme, os.urandom(32), os.urandom(16), parties)
     counts = cumulative_counts(federation(parties), np.linspace(0.0, 1.0, THRESHOLDS))
     keys = party.evaluation_keys()

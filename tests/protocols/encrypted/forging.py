@@ -19,7 +19,7 @@ from tacit.protocols.published.fhe.packing import Scale, cumulative_counts
 THRESHOLDS, PARTIES, RECORDS = 10, 3, 3000
 HONEST = 100_003
 WRAPPING = 2**100 + 12345
-SCHEME = ExactScheme(THRESHOLDS, Scale(RECORDS), checked=True, shares=4, perturbed=True)
+SCHEME = ExactScheme(THRESHOLDS, Scale(RECORDS), checked=True, perturbed=True)
 
 
 def federation() -> Clients:

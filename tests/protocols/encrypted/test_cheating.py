@@ -105,7 +105,7 @@ def counts() -> Counts:
 
 
 def secrets(**changes: Any) -> list[Checks]:
-    made = [Checks.derive(os.urandom(32), run, THRESHOLDS, 4) for run in range(RUNS)]
+    made = [Checks.derive(os.urandom(32), run, THRESHOLDS) for run in range(RUNS)]
     return [replace(checks, **changes) for checks in made]
 
 

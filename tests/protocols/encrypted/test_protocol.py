@@ -384,7 +384,7 @@ def test_other_coefficients_of_the_square_mix_many_products(products: int) -> No
 def _numbers(perturbed: bool, times: int) -> tuple[list[Products], int, int]:
     """What key owners see of many answers to one set of counts, and the true numbers."""
     data = federation(records=2**16, clients=2)
-    scheme = ExactScheme(20, Scale(2**16), False, 4, perturbed)
+    scheme = ExactScheme(20, Scale(2**16), False, perturbed)
     party = ExactParty(scheme, os.urandom(32), bytes(16), 2)
     thresholds = np.linspace(0.0, 1.0, 20)
     uploads = party.uploads(cumulative_counts(data, thresholds), [0, 1])

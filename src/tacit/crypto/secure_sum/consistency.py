@@ -130,17 +130,18 @@ def check_delivery(
     RefusedError : when the client is not announced itself, somebody without keys is, or the shares
         are not those of exactly its neighbours among the announced.
     """
-    if index not in announced:
-        raise RefusedError(f"client {index} sent its shares, but is not announced")
-    if strangers := announced - set(arranged.tolist()):
-        raise RefusedError(f"client {min(strangers)} is announced, but advertised no keys")
-    around = set(neighbours(arranged, index, rule.degree).tolist())
-    if unknown := set(owners) - around:
-        raise RefusedError(f"client {min(unknown)} is no neighbour of client {index}")
-    if missing := (around & announced) - set(owners):
-        raise RefusedError(f"client {min(missing)} is announced, but its shares never came")
-    if silent := set(owners) - announced:
-        raise RefusedError(f"client {min(silent)} sent shares, but is not announced")
+    around, came = set(neighbours(arranged, index, rule.degree).tolist()), set(owners)
+    _refuse({index} - announced, "sent its shares, but is not announced")
+    _refuse(announced - set(arranged.tolist()), "is announced, but advertised no keys")
+    _refuse(came - around, f"is no neighbour of client {index}")
+    _refuse((around & announced) - came, "is announced, but its shares never came")
+    _refuse(came - announced, "sent shares, but is not announced")
+
+
+def _refuse(clients: AbstractSet[int], what: str) -> None:
+    """Refuse an answer that these clients would be part of; the first is named."""
+    if clients:
+        raise RefusedError(f"client {min(clients)} {what}")
 
 
 def check_lists(
@@ -170,19 +171,14 @@ def check_lists(
         signed another digest, or those who left cut the ring.
     TooFewError : when fewer vectors than agreed would be summed.
     """
-    if both := stayed & left:
-        raise RefusedError(
-            f"client {min(both)} is listed both as having sent a vector and as having left: "
-            "shares of its seed and of its key together would reveal its vector"
-        )
-    if index not in stayed:
-        raise RefusedError(f"client {index} sent its vector, but is not listed as having sent it")
-    if unnamed := announced - stayed - left:
-        raise RefusedError(
-            f"client {min(unnamed)} is listed neither as having sent nor as having left"
-        )
-    if unheard := (stayed | left) - announced:
-        raise RefusedError(f"client {min(unheard)} takes part, but was not announced")
+    _refuse(
+        stayed & left,
+        "is listed both as having sent a vector and as having left: "
+        "shares of its seed and of its key together would reveal its vector",
+    )
+    _refuse({index} - stayed, "sent its vector, but is not listed as having sent it")
+    _refuse(announced - stayed - left, "is listed neither as having sent nor as having left")
+    _refuse((stayed | left) - announced, "takes part, but was not announced")
     if len(stayed) < rule.min_clients:
         raise TooFewError(
             f"a sum must be over at least {rule.min_clients} clients, got {len(stayed)}"
@@ -193,10 +189,8 @@ def check_lists(
 
 def _check_signers(index: int, stayed: AbstractSet[int], signers: Collection[int]) -> None:
     """Everybody whose vector is summed masked it under the same keys and the same announcement."""
-    if others := stayed - {index, *signers}:
-        raise RefusedError(
-            f"client {min(others)} did not sign the keys and clients that client {index} received"
-        )
+    what = f"did not sign the keys and clients that client {index} received"
+    _refuse(stayed - {index, *signers}, what)
 
 
 def check_windows(rule: ListRule, arranged: Indices, stayed: AbstractSet[int]) -> None:
@@ -234,10 +228,7 @@ def check_certificate(rule: ListRule, stayed: AbstractSet[int], signers: Collect
     RefusedError : for a signer that did not stay.
     TooFewError : for fewer than tau signers.
     """
-    if strangers := set(signers) - stayed:
-        raise RefusedError(
-            f"client {min(strangers)} signed lists, but is not listed as having stayed"
-        )
+    _refuse(set(signers) - stayed, "signed lists, but is not listed as having stayed")
     if len(set(signers)) < rule.certificate:
         raise TooFewError(
             f"{rule.certificate} clients must have signed the same lists, got {len(set(signers))}"
@@ -277,5 +268,5 @@ def check_restart(
         return
     if missing := announced - ended.keys():
         raise TooFewError(f"client {min(missing)} has not given up the last attempt")
-    if others := {k for k in announced if ended[k] not in (digest, NO_DIGEST)}:
-        raise RefusedError(f"client {min(others)} gave up an attempt that was announced otherwise")
+    others = {k for k in announced if ended[k] not in (digest, NO_DIGEST)}
+    _refuse(others, "gave up an attempt that was announced otherwise")

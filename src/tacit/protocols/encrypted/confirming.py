@@ -169,8 +169,11 @@ def opened_once(
     """Open the aggregator's answer.
 
     The session is deleted before the answer is read: there is one attempt. Where the aggregator may
-    be malicious, an answer is opened that all parties have confirmed, and a refused one is the last
-    under these settings (``SessionNote``).
+    be malicious, an answer is opened that all parties have confirmed. Where it is accepted, the
+    party may confirm another session's answer; a refused one is the last under these settings
+    (``SessionNote``). Sessions may have begun before the refusal, at the same time: their answers
+    are not opened, or each of them would be another attempt. What a party reads besides is a note
+    of the error.
 
     Parameters
     ----------
@@ -180,16 +183,25 @@ def opened_once(
     ------
     HomomorphicError : where this party is in no session, has sent no counts, or not all parties
         confirmed this answer.
+    PublicRefusalError : where an answer under the same settings was refused before.
     """
-    seat = sessions.seat_of(state)
+    seat, protocol = sessions.seat_of(state), query.protocol
     state.take(sessions.NOTE)
     if not seat.counted:
         raise HomomorphicError("the counts of this session were not sent yet")
-    with sessions.single_refusal(query, state, seat):
+    if not protocol.checked:
+        return opened(seat, sessions.bytes_of(query, "answer"))
+    sessions.check_no_refusal(query, state)
+    try:
         answer = sessions.bytes_of(query, "answer")
-        if query.protocol.checked:
-            check_confirmed(seat, answer, sessions.bytes_of(query, "tags"))
-        return opened(seat, answer)
+        check_confirmed(seat, answer, sessions.bytes_of(query, "tags"))
+        figures = opened(seat, answer)
+    except Exception as error:  # whatever stops it, the aggregator learns that it stopped
+        sessions.SessionNote.of(sessions.REFUSED, protocol).write(state)
+        error.add_note(sessions.AFTER_REFUSAL)
+        raise
+    sessions.SessionNote.of(sessions.ACCEPTED, protocol, seat).write(state)
+    return figures
 
 
 def tell_opened(

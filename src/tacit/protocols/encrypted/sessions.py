@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
@@ -152,31 +151,6 @@ class SessionNote(Lasting):
 
 STATE_TYPES = (Seat, keys.Member, keys.Meeting, keys.Introduction, SessionNote)
 """What parties of every session note."""
-
-
-@contextmanager
-def single_refusal(query: Query, state: ClientState, seat: Seat) -> Iterator[None]:
-    """Open an answer in this block; where the aggregator may lie, a refusal in it is the last.
-
-    Where it is accepted, the party may confirm another session's answer (``SessionNote``).
-    Sessions may have begun before the refusal, at the same time: their answers are not opened, or
-    each of them would be another attempt. What a party reads besides is a note of the error.
-
-    Raises
-    ------
-    PublicRefusalError : where an answer under the same settings was refused before.
-    """
-    if not query.protocol.checked:
-        yield
-        return
-    check_no_refusal(query, state)
-    try:
-        yield
-    except Exception as error:  # whatever stops it, the aggregator learns that it stopped
-        SessionNote.of(REFUSED, query.protocol).write(state)
-        error.add_note(AFTER_REFUSAL)
-        raise
-    SessionNote.of(ACCEPTED, query.protocol, seat).write(state)
 
 
 def check_no_refusal(query: Query, state: ClientState) -> None:

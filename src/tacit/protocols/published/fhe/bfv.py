@@ -63,6 +63,8 @@ from tacit.protocols.published.fhe.packing import (
 )
 
 RUNS = 2
+SHARES = 4
+"""S, of each count in a checked run."""
 MULTIPLIERS = 8
 Elements = NDArray[np.object_]
 """Field elements as Python's integers, whose products do not overflow."""
@@ -95,18 +97,18 @@ class Checks:
     order: Integers
 
     @classmethod
-    def derive(cls, seed: bytes, run: int, thresholds: int, shares: int) -> Checks:
+    def derive(cls, seed: bytes, run: int, thresholds: int) -> Checks:
         """The secrets of a run.
 
         Examples
         --------
-        >>> checks = Checks.derive(bytes(32), run=0, thresholds=10, shares=4)
+        >>> checks = Checks.derive(bytes(32), run=0, thresholds=10)
         >>> set((checks.weights.sum(axis=-1) % checks.modulus).ravel())
         {1}
         """
         modulus, groups = schemes.PLAIN_MODULI[run], thresholds + 1
-        split = [_elements(seed, label, 2 * groups * shares, modulus) for label in (b"ws", b"os")]
-        weights, offsets = (_summing(part.reshape(2, groups, shares), modulus) for part in split)
+        split = [_elements(seed, label, 2 * groups * SHARES, modulus) for label in (b"ws", b"os")]
+        weights, offsets = (_summing(part.reshape(2, groups, SHARES), modulus) for part in split)
         weights[..., -1] = (weights[..., -1] + 1) % modulus
         multipliers = 1 + _elements(seed, b"multipliers", MULTIPLIERS, modulus - 1)
         return cls(
@@ -117,7 +119,7 @@ class Checks:
             (_words(seed, b"bits", groups) & np.uint64(1)).astype(np.bool_),
             weights,
             offsets,
-            np.argsort(_words(seed, b"order", groups * shares)).astype(np.int64),
+            np.argsort(_words(seed, b"order", groups * SHARES)).astype(np.int64),
         )
 
     @property
@@ -251,14 +253,12 @@ class ExactScheme:
     thresholds : N.
     scale : how answers are scaled and perturbed.
     checked : whether the aggregator may be malicious: two runs with checks, instead of one.
-    shares : S, of each count in a checked run.
     perturbed : whether answers are perturbed.
     """
 
     thresholds: int
     scale: Scale
     checked: bool
-    shares: int
     perturbed: bool
 
     @property
@@ -269,7 +269,7 @@ class ExactScheme:
     @property
     def layout(self) -> Layout:
         """The positions of all numbers in a polynomial."""
-        return Layout((self.thresholds + 1) * self.shares if self.checked else self.thresholds)
+        return Layout((self.thresholds + 1) * SHARES if self.checked else self.thresholds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -331,7 +331,7 @@ class ExactParty:
     def checks(self, run: int) -> Checks:
         """The secrets of a checked run."""
         seed = run_seed(self.secret, self.session, run)
-        return Checks.derive(seed, run, self.scheme.thresholds, self.scheme.shares)
+        return Checks.derive(seed, run, self.scheme.thresholds)
 
     def _numbers(self, run: int, answer: bytes) -> Products:
         positions = self.scheme.layout.positions

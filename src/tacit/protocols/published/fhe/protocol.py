@@ -24,7 +24,7 @@ from tacit.protocols.encrypted.confirming import Exchange, confirm_answer, opene
 from tacit.protocols.encrypted.masked_scheme import Certain
 from tacit.protocols.encrypted.sessions import STATE_TYPES
 from tacit.protocols.published.fhe import ckks
-from tacit.protocols.published.fhe.bfv import ExactAggregator, ExactParty, ExactScheme
+from tacit.protocols.published.fhe.bfv import SHARES, ExactAggregator, ExactParty, ExactScheme
 from tacit.protocols.published.fhe.packing import MAX_PRODUCTS, Scale, cumulative_counts
 
 SECRET_BYTES = 32
@@ -189,10 +189,6 @@ MALICIOUS_AGGREGATOR = replace(
 )
 
 
-SHARES = 4
-"""Of each count in a checked run."""
-
-
 @dataclass(frozen=True)
 class Bfv(tp.Choice):
     """Ciphertexts of exact integers (Fan and Vercauteren 2012).
@@ -336,7 +332,7 @@ class FheAUC(hidden.HiddenAUC, tp.Protocol):
     def _exact(self) -> ExactScheme:
         most, checked = self.most_records, self.checked
         scale = Scale(most) if checked else Scale.fitting(most)
-        return ExactScheme(self.threshold_count, scale, checked, SHARES, self.perturbed)
+        return ExactScheme(self.threshold_count, scale, checked, self.perturbed)
 
     @property
     def _approximate(self) -> ckks.ApproximateScheme:
