@@ -117,8 +117,7 @@ class SumClient:
             + self._terms.commitment(self.index, self._seed)
         )
         self._advert = keys + self._identity.sign(self._terms.signed_part(self.index, keys))
-        self._taken += 1
-        return self._write(Kind.ADVERT, self._advert)
+        return self._done(Kind.ADVERT, self._advert)
 
     def share(self, adverts: bytes) -> bytes:
         """Shares of the seed and of the mask key, encrypted for each neighbour. It spends nothing.
@@ -136,8 +135,7 @@ class SumClient:
         TooFewError : when fewer clients than agreed take part.
         SumError : for any other message, or when the step is out of order.
         """
-        self._check_step("share")
-        body = self._read(Kind.ADVERTS, adverts, messages.EVERYBODY)
+        body = self._begun("share", Kind.ADVERTS, adverts)
         records = messages.unpack_records(body, messages.ADVERT_BYTES, self._terms.clients)
         self._check_adverts(records)
         transcript = self._terms.transcript(body)
@@ -158,8 +156,7 @@ class SumClient:
         self._adverts, self._secrets, self._transcript = verified, secrets, transcript
         self._arranged = arranged
         self._shares = {self.index: shares[-1].tobytes()}
-        self._taken += 1
-        return self._write(Kind.SHARES, messages.pack_records(encrypted))
+        return self._done(Kind.SHARES, messages.pack_records(encrypted))
 
     def mask(self, delivery: bytes, vector: Integers) -> bytes:
         """The vector plus its masks, modulo powers of two, and a signature. It spends nothing.
@@ -183,9 +180,8 @@ class SumClient:
         TooFewError : when too few receivers of this client's shares remain.
         SumError : for any other message, or when the step is out of order.
         """
-        self._check_step("mask")
+        body = self._begun("mask", Kind.DELIVERY, delivery, self.index)
         self._check_vector(vector)
-        body = self._read(Kind.DELIVERY, delivery, self.index)
         announced, rest = messages.take_indices(body, self._terms.clients)
         encrypted = messages.unpack_records(rest, messages.BOX_BYTES, self._terms.clients)
         consistency.check_delivery(
@@ -206,8 +202,7 @@ class SumClient:
         self._announced, self._digest = announced, digest
         self._seed = self._encryption = self._masking = b""
         self._secrets = {}
-        self._taken += 1
-        return self._write(Kind.MASKED, masked + signature)
+        return self._done(Kind.MASKED, masked + signature)
 
     def certify(self, lists: bytes) -> bytes:
         """A signature of who sent a vector and who did not, once. It spends nothing.
@@ -223,8 +218,7 @@ class SumClient:
         TooFewError : when fewer vectors than agreed would be summed.
         SumError : for any other message, or when the step is out of order.
         """
-        self._check_step("certify")
-        body = self._read(Kind.LISTS, lists, messages.EVERYBODY)
+        body = self._begun("certify", Kind.LISTS, lists)
         clients = self._terms.clients
         signed, rest = messages.take_records(body, messages.SIGNATURE_BYTES, clients)
         left = frozenset(messages.unpack_records(rest, 0, clients))
@@ -240,9 +234,8 @@ class SumClient:
             self._signers(statement, signed),
         )
         self._stayed, self._left = stayed, left
-        self._taken += 1
         statement = consistency.lists_statement(self._digest, stayed, left)
-        return self._write(Kind.SIGNED, self._identity.sign(statement))
+        return self._done(Kind.SIGNED, self._identity.sign(statement))
 
     def reveal(self, certificate: bytes) -> bytes:
         """Shares of the seeds of those who sent a vector, and of the mask keys of those who left.
@@ -260,8 +253,7 @@ class SumClient:
         TooFewError : when fewer than tau clients signed the lists that this client signed.
         SumError : for any other message, or when the step is out of order.
         """
-        self._check_step("reveal")
-        body = self._read(Kind.CERTIFICATE, certificate, messages.EVERYBODY)
+        body = self._begun("reveal", Kind.CERTIFICATE, certificate)
         signed = messages.unpack_records(body, messages.SIGNATURE_BYTES, self._terms.clients)
         statement = consistency.lists_statement(self._digest, self._stayed, self._left)
         signers = self._signers(statement, signed)
@@ -271,9 +263,8 @@ class SumClient:
             owner: secret_sharing.revealed_half(share, owner in left)
             for owner, share in self._shares.items()
         }
-        self._taken += 1
         self._shares = {}
-        return self._write(Kind.REVEALED, messages.pack_records(shares))
+        return self._done(Kind.REVEALED, messages.pack_records(shares))
 
     def give_up(self) -> bytes:
         """A signed statement that this client reveals nothing in this attempt or an earlier one.
@@ -288,7 +279,8 @@ class SumClient:
         if self._has_given_up or self._taken == len(STEPS):
             raise RoundError(f"client {self.index} cannot give up an attempt that is over")
         self._erase()
-        return self._write(Kind.ENDED, ended_record(self._identity, self._terms, self._digest))
+        record = ended_record(self._identity, self._terms, self._digest)
+        return messages.write(Kind.ENDED, self._terms.session, self.index, record)
 
     def _erase(self) -> None:
         self._has_given_up = True
@@ -362,8 +354,14 @@ class SumClient:
             words += pair_mask(masking, public, self._transcript, pair, shape)
         return self._terms.packing.pack(words)
 
-    def _read(self, kind: Kind, message: bytes, index: int) -> bytes:
+    def _begun(
+        self, step: str, kind: Kind, message: bytes, index: int = messages.EVERYBODY
+    ) -> bytes:
+        """The body of the message of a step that is due."""
+        self._check_step(step)
         return messages.read(message, kind, self._terms.session, index)
 
-    def _write(self, kind: Kind, body: bytes) -> bytes:
+    def _done(self, kind: Kind, body: bytes) -> bytes:
+        """The message of the step that was due, which is taken with it."""
+        self._taken += 1
         return messages.write(kind, self._terms.session, self.index, body)
