@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.crypto.homomorphic import keys
-from tacit.crypto.homomorphic.engine import HomomorphicError, restored
+from tacit.crypto.homomorphic import engine, keys
 from tacit.crypto.homomorphic.keys import Introduction, Meeting, Member
 from tacit.crypto.masking import MaskedValueError
 from tacit.protocols.encrypted.protocol import EncryptedAUC
@@ -35,7 +34,7 @@ def rechecked(message: bytes) -> bytes:
 def parts_of(message: bytes) -> list[bytes] | None:
     try:
         return keys.read(message, keys.Kind.COUNTS, SESSION, 3)
-    except HomomorphicError:
+    except engine.HomomorphicError:
         return None
 
 
@@ -63,10 +62,10 @@ def test_introductions_and_boxes(noise: bytes, how: list[Change]) -> None:
     """Changed introductions are refused by their form or by their signature."""
     assert MEMBERS[1].decrypted(MEETING, BOX) == bytes(32)
     for message in {noise, changed(BOX, how)} - {BOX}:
-        with pytest.raises(HomomorphicError):
+        with pytest.raises(engine.HomomorphicError):
             MEMBERS[1].decrypted(MEETING, message)
     for message in {noise, changed(INTRODUCTION, how)} - {INTRODUCTION}:
-        with pytest.raises(HomomorphicError):
+        with pytest.raises(engine.HomomorphicError):
             Meeting.of([MEMBERS[0].introduction, Introduction.unpacked(message)], b"terms")
 
 
@@ -77,7 +76,7 @@ def refuses(protocol: Any, *replies: dict[str, list[bytes]]) -> None:
     *before, last = [{name: as_field(each) for name, each in reply.items()} for reply in replies]
     for reply in before:
         conversation.send(reply)
-    with pytest.raises((HomomorphicError, MaskedValueError)):
+    with pytest.raises((engine.HomomorphicError, MaskedValueError)):
         conversation.send(last)
 
 
@@ -105,8 +104,8 @@ def test_an_aggregator_refuses_replies_that_are_no_messages(
 @given(st.binary(max_size=200), st.sampled_from(("Ciphertext", "RelinKeys", "GaloisKeys")))
 def test_bytes_without_a_header_never_reach_seal(noise: bytes, kind: str) -> None:
     """Not even its library is needed to refuse them."""
-    with pytest.raises(HomomorphicError, match="no complete SEAL object"):
-        restored(kind, None, noise)
+    with pytest.raises(engine.HomomorphicError, match="no complete SEAL object"):
+        engine.restored(kind, None, noise)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is limited on Linux only")

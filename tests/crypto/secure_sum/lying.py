@@ -11,11 +11,8 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from tacit.crypto.identities import SumError
+from tacit.crypto.secure_sum import consistency, graph, masking, messages
 from tacit.crypto.secure_sum.client import SumClient
-from tacit.crypto.secure_sum.consistency import lists_statement
-from tacit.crypto.secure_sum.graph import Neighbourhood
-from tacit.crypto.secure_sum.masking import pair_mask, self_mask
-from tacit.crypto.secure_sum.messages import Kind
 from tests.crypto.secure_sum.transporting import HEADER, Federation, Vectors, combined, revealed
 
 LENGTH = 41
@@ -50,7 +47,7 @@ class LyingServer:
     def started(
         cls,
         clients: int,
-        around: Neighbourhood,
+        around: graph.Neighbourhood,
         announced: Callable[[Federation], Mapping[int, Collection[int]]] = lambda _: {},
         colluders: Sequence[int] = (),
     ) -> LyingServer:
@@ -90,16 +87,16 @@ class LyingServer:
             except SumError as error:
                 self.refusals[index] = error
                 continue
-            statement = lists_statement(clients[index]._digest, stayed, left)
+            statement = consistency.lists_statement(clients[index]._digest, stayed, left)
             signed.setdefault(statement, self._forged(statement))[index] = answer[HEADER:]
         for index in stories.keys() - self.refusals.keys():
             self._reveal(clients[index], signed)
 
     def _reveal(self, client: SumClient, signed: Mapping[bytes, dict[int, bytes]]) -> None:
-        statement = lists_statement(client._digest, client._stayed, client._left)
+        statement = consistency.lists_statement(client._digest, client._stayed, client._left)
         records = {k: part for k, part in signed[statement].items() if k in client._stayed}
         try:
-            answer = client.reveal(self.federation.written(Kind.CERTIFICATE, records))
+            answer = client.reveal(self.federation.written(messages.Kind.CERTIFICATE, records))
         except SumError as error:
             self.refusals[client.index] = error
             return
@@ -127,14 +124,14 @@ class LyingServer:
             if seed is None:
                 return None
             words += self.federation.masked(member)
-            words -= self_mask(seed, transcript, member, shape)
+            words -= masking.self_mask(seed, transcript, member, shape)
             for partner in set(partners[member]) - set(group):
                 key = self.mask_keys.get(partner) or self._reconstructed(partner, kind=1)
                 if key is None:
                     return None
                 private = X25519PrivateKey.from_private_bytes(key)
                 public = server._adverts[member].masking
-                words -= pair_mask(private, public, transcript, (member, partner), shape)
+                words -= masking.pair_mask(private, public, transcript, (member, partner), shape)
         return terms.packing.signed(words)
 
     def _reconstructed(self, owner: int, kind: int) -> bytes | None:

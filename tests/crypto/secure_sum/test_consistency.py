@@ -13,10 +13,9 @@ from scipy import stats
 from tacit.crypto.identities import RefusedError, TooFewError
 from tacit.crypto.secure_sum import consistency as rules
 from tacit.crypto.secure_sum import graph
-from tacit.crypto.secure_sum.consistency import NO_DIGEST, ListRule
 
-TEN = ListRule(clients=10, colluders=2, min_clients=7, degree=9, window_excess=0)
-RING = ListRule(clients=12, colluders=1, min_clients=7, degree=4, window_excess=1)
+TEN = rules.ListRule(clients=10, colluders=2, min_clients=7, degree=9, window_excess=0)
+RING = rules.ListRule(clients=12, colluders=1, min_clients=7, degree=4, window_excess=1)
 ALL = frozenset(range(10))
 
 
@@ -121,7 +120,7 @@ def test_a_certificate_has_tau_signers_that_stayed_and_an_end_tau_statements() -
 def test_on_a_ring_everybody_announced_gives_the_attempt_up() -> None:
     announced = frozenset(range(11))
     told = dict.fromkeys(announced, b"d")
-    rules.check_restart(RING, announced, b"d", told | {4: NO_DIGEST})
+    rules.check_restart(RING, announced, b"d", told | {4: rules.NO_DIGEST})
     with pytest.raises(TooFewError, match="client 5 has not given up the last attempt"):
         rules.check_restart(RING, announced, b"d", {k: told[k] for k in announced - {5}})
     with pytest.raises(RefusedError, match="client 4 gave up an attempt that was announced"):
@@ -152,7 +151,7 @@ def test_every_part_of_what_is_signed_changes_it() -> None:
         rules.lists_statement(terms, [1, 2], [3]),
         rules.ended_statement(terms, 0, digest),
         rules.ended_statement(terms, 1, digest),
-        rules.ended_statement(terms, 0, NO_DIGEST),
+        rules.ended_statement(terms, 0, rules.NO_DIGEST),
         rules.ended_statement(adverts, 0, digest),
     ]
     assert len(set(signed)) == len(signed)

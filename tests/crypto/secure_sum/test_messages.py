@@ -16,11 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.crypto.identities import MalformedError, SumError
-from tacit.crypto.secure_sum import messages
+from tacit.crypto.secure_sum import messages, terms
 from tacit.crypto.secure_sum.client import STEPS, SumClient
 from tacit.crypto.secure_sum.messages import EVERYBODY, Advert, Kind
 from tacit.crypto.secure_sum.server import SumServer
-from tacit.crypto.secure_sum.terms import SumRestart
 from tests.crypto.changing import Change, changed, changes
 from tests.crypto.secure_sum.transporting import Federation
 
@@ -71,7 +70,7 @@ def asked(client: SumClient, step: str, message: bytes) -> object:
     return getattr(copy(client), step)(message, *more)
 
 
-def received(server: SumServer | SumRestart, message: bytes) -> object:
+def received(server: SumServer | terms.SumRestart, message: bytes) -> object:
     return deepcopy(server).receive(0, message)
 
 
@@ -87,7 +86,7 @@ def readers() -> dict[Kind, tuple[bytes, Reader]]:
         result[Kind(2 * number + 1)] = (federation.sent[0][-1], partial(received, server))
     federation = Federation(3)
     federation.carry(rounds=3)
-    restart = SumRestart(federation.terms)
+    restart = terms.SumRestart(federation.terms)
     ended = [client.give_up() for client in federation.clients]
     result[Kind.ENDED] = (ended[0], partial(received, deepcopy(restart)))
     for index, message in enumerate(ended):

@@ -11,20 +11,18 @@ import numpy as np
 import pytest
 
 from tacit.crypto import identities as ids
-from tacit.crypto.secure_sum import messages
+from tacit.crypto.secure_sum import consistency, graph, messages
 from tacit.crypto.secure_sum.client import SumClient
-from tacit.crypto.secure_sum.consistency import NO_DIGEST, ended_statement
-from tacit.crypto.secure_sum.graph import Neighbourhood
 from tacit.crypto.secure_sum.messages import Kind
 from tacit.crypto.secure_sum.terms import SumRestart
 from tests.crypto.secure_sum.transporting import HEADER, ROUNDS, Federation, flipped
 
 CLIENTS = 5
 SENT = np.random.default_rng(0).integers(-1000, 1001, (CLIENTS, 3))
-RING = Neighbourhood(2, 2, 4, 1)
+RING = graph.Neighbourhood(2, 2, 4, 1)
 
 
-def carried(rounds: int, around: Neighbourhood | None = None) -> Federation:
+def carried(rounds: int, around: graph.Neighbourhood | None = None) -> Federation:
     """After the first rounds of an attempt."""
     federation = Federation(CLIENTS, around=around)
     federation.carry(SENT, rounds=rounds)
@@ -67,9 +65,9 @@ def records_of(message: bytes) -> dict[int, bytes]:
 
 
 @pytest.mark.parametrize("rounds", range(ROUNDS))
-@pytest.mark.parametrize("around", [Neighbourhood.complete(CLIENTS), RING])
+@pytest.mark.parametrize("around", [graph.Neighbourhood.complete(CLIENTS), RING])
 def test_an_attempt_that_nobody_revealed_in_is_begun_again_and_exact(
-    rounds: int, around: Neighbourhood
+    rounds: int, around: graph.Neighbourhood
 ) -> None:
     """Twice, as that of the second attempt is another one's statement."""
     federation = carried(rounds, around)
@@ -139,7 +137,7 @@ def test_statements_of_others_or_of_another_attempt_are_refused() -> None:
     terms, real = restart.terms, records_of(restart.message())
     other = given_up(Federation(CLIENTS, identities=federation.identities), range(4))
     digest = real[0][1:33]
-    later = ended_statement(terms.digest, terms.attempt, digest)
+    later = consistency.ended_statement(terms.digest, terms.attempt, digest)
     unsigned = "the statement in the name of client 3: no sign"
     undefined = "of client 3 holds no digest, but bytes of one"
     for record, error, says in (
@@ -180,7 +178,7 @@ def test_on_a_ring_a_statement_about_another_announcement_is_no_use() -> None:
     terms = federation.terms
     real = records_of(given_up(federation).message())
     other = flipped(real[2][1:33], 0)
-    signed = federation.identities[2].sign(ended_statement(terms.digest, 0, other))
+    signed = federation.identities[2].sign(consistency.ended_statement(terms.digest, 0, other))
     with pytest.raises(ids.RefusedError, match="client 2 gave up an attempt that was announced"):
         joined(federation, 0, real | {2: b"\x01" + other + signed}, federation.clients[0])
 
@@ -218,7 +216,7 @@ def test_a_server_takes_one_true_statement_of_each() -> None:
 def test_a_statement_names_no_digest_before_a_vector_was_sent() -> None:
     federation = carried(rounds=2)
     record = federation.clients[0].give_up()[HEADER:]
-    signed = ended_statement(federation.terms.digest, 0, NO_DIGEST)
+    signed = consistency.ended_statement(federation.terms.digest, 0, consistency.NO_DIGEST)
     assert record[0] == 0
     assert federation.terms.roster.has_signed(0, signed, record[33:])
 

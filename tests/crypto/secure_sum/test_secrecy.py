@@ -14,11 +14,8 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from numpy.typing import NDArray
 
 from tacit.crypto import identities as ids
-from tacit.crypto.secure_sum import messages
+from tacit.crypto.secure_sum import consistency, graph, masking, messages
 from tacit.crypto.secure_sum.client import SumClient
-from tacit.crypto.secure_sum.consistency import lists_statement
-from tacit.crypto.secure_sum.graph import Neighbourhood
-from tacit.crypto.secure_sum.masking import self_mask
 from tacit.crypto.secure_sum.messages import Advert, Kind
 from tests.crypto.secure_sum.transporting import (
     HEADER,
@@ -49,7 +46,9 @@ def unmasked(federation: Federation, index: int) -> NDArray[Any]:
     terms, transcript = federation.terms, federation.server._transcript
     holders = range(terms.neighbourhood.threshold)
     seed = combined(shares_of(federation, index, holders))
-    return federation.masked(index) - self_mask(seed, transcript, index, (terms.length, terms.bits))
+    return federation.masked(index) - masking.self_mask(
+        seed, transcript, index, (terms.length, terms.bits)
+    )
 
 
 # --- what an honest run shows ---------------------------------------------------------------
@@ -147,7 +146,7 @@ def test_everybody_who_stays_signed_the_same_announcement() -> None:
 
 def test_shares_are_revealed_on_tau_signatures_of_the_same_lists_only() -> None:
     """Four of five sign that client 4 left; one of these four was told that client 1 left too."""
-    federation = Federation(5, around=Neighbourhood.complete(5, 0))
+    federation = Federation(5, around=graph.Neighbourhood.complete(5, 0))
     federation.carry(staying=[3, 3, 3, 3, 2], rounds=3)
     told = [*[([0, 1, 2, 3], [4])] * 3, ([0, 2, 3], [1, 4])]
     signed = {
@@ -163,7 +162,7 @@ def test_shares_are_revealed_on_tau_signatures_of_the_same_lists_only() -> None:
         with pytest.raises(ids.TooFewError, match="3 clients must have signed the same lists, got"):
             federation.clients[0].reveal(federation.written(Kind.CERTIFICATE, wrong))
     enough, left = {index: signed[index] for index in (0, 1, 2)}, federation.identities[4]
-    statement = lists_statement(federation.clients[0]._digest, *told[0])
+    statement = consistency.lists_statement(federation.clients[0]._digest, *told[0])
     certificate = federation.written(Kind.CERTIFICATE, enough)
     with pytest.raises(ids.TooFewError, match="3 clients must have signed the same lists, got 0"):
         federation.clients[3].reveal(certificate)
@@ -228,9 +227,9 @@ def test_a_client_notices_that_its_own_keys_were_changed_or_left_out() -> None:
     [
         {"length": 4, "runs": ()},
         {"largest": 999, "runs": ()},
-        {"neighbourhood": Neighbourhood.complete(5, 3)},
-        {"neighbourhood": Neighbourhood.complete(5, 1, 5)},
-        {"neighbourhood": Neighbourhood.complete(5, 0, 4)},
+        {"neighbourhood": graph.Neighbourhood.complete(5, 3)},
+        {"neighbourhood": graph.Neighbourhood.complete(5, 1, 5)},
+        {"neighbourhood": graph.Neighbourhood.complete(5, 0, 4)},
     ],
 )
 def test_keys_advertised_for_other_terms_are_refused(change: dict[str, Any]) -> None:

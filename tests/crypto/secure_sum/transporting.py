@@ -11,12 +11,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from tacit.crypto.identities import Identity, Roster
-from tacit.crypto.secure_sum import messages
+from tacit.crypto.secure_sum import graph, messages, secret_sharing, server
 from tacit.crypto.secure_sum.client import STEPS, SumClient
-from tacit.crypto.secure_sum.graph import Neighbourhood
 from tacit.crypto.secure_sum.messages import EVERYBODY, Kind
-from tacit.crypto.secure_sum.secret_sharing import combine
-from tacit.crypto.secure_sum.server import SumResult, SumServer
 from tacit.crypto.secure_sum.terms import SumTerms, new_session
 
 ROUNDS = len(STEPS)
@@ -48,19 +45,19 @@ class Federation:
         clients: int,
         length: int = 3,
         largest: int = 1000,
-        around: Neighbourhood | None = None,
+        around: graph.Neighbourhood | None = None,
         identities: Sequence[Identity] | None = None,
     ) -> None:
         self.identities = identities or [Identity.generate() for _ in range(clients)]
         roster = (OnceCheckedRoster if clients > MANY else Roster)(
             tuple(identity.public for identity in self.identities)
         )
-        around = around or Neighbourhood.complete(clients)
+        around = around or graph.Neighbourhood.complete(clients)
         self.begin(SumTerms(new_session(), roster, length, largest, around))
 
     def begin(self, terms: SumTerms, clients: Sequence[SumClient] | None = None) -> None:
         """A sum under these terms, of new clients or these."""
-        self.terms, self.server = terms, SumServer(terms)
+        self.terms, self.server = terms, server.SumServer(terms)
         self.clients = clients or [SumClient(identity, terms) for identity in self.identities]
         self.sent: dict[int, list[bytes]] = {index: [] for index in range(terms.clients)}
         self.given: list[dict[int, bytes]] = [dict.fromkeys(range(terms.clients), b"")]
@@ -94,7 +91,7 @@ class Federation:
         for _ in range(rounds):
             self.round(ones if vectors is None else vectors, staying)
 
-    def sum(self, vectors: Vectors, staying: Sequence[int] | None = None) -> SumResult:
+    def sum(self, vectors: Vectors, staying: Sequence[int] | None = None) -> server.SumResult:
         """The whole session."""
         self.carry(vectors, staying)
         return self.server.conclude()
@@ -139,7 +136,7 @@ def revealed(message: bytes, clients: int) -> dict[int, bytes]:
 def combined(shares: Mapping[int, bytes]) -> bytes:
     """The secret of shares, by the client that holds each."""
     octets = np.array([[list(share) for share in shares.values()]], dtype=np.uint8)
-    return combine(np.array([[index + 1 for index in shares]]), octets)[0].tobytes()
+    return secret_sharing.combine(np.array([[index + 1 for index in shares]]), octets)[0].tobytes()
 
 
 def flipped(message: bytes, place: int) -> bytes:

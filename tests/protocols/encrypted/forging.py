@@ -11,25 +11,23 @@ import numpy as np
 import tacit
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.masking import MaskedValueError
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
-from tacit.protocols.published.fhe.bfv import ExactScheme
-from tacit.protocols.published.fhe.packing import Scale, cumulative_counts
+from tacit.data import clients, errors
+from tacit.protocols.published.fhe import bfv, packing
 
 THRESHOLDS, PARTIES, RECORDS = 10, 3, 3000
 HONEST = 100_003
 WRAPPING = 2**100 + 12345
-SCHEME = ExactScheme(THRESHOLDS, Scale(RECORDS), checked=True, perturbed=True)
+SCHEME = bfv.ExactScheme(THRESHOLDS, packing.Scale(RECORDS), checked=True, perturbed=True)
 
 
-def federation() -> Clients:
+def federation() -> clients.Clients:
     scores, labels = tacit.binormal_scores(RECORDS // 3, 2 * RECORDS // 3, 0.75, seed=0)
-    return Clients.split(scores, labels, PARTIES, seed=0)
+    return clients.Clients.split(scores, labels, PARTIES, seed=0)
 
 
 def true_numbers() -> tuple[int, int]:
     """X and Y, of which honest answers are multiples."""
-    counts = cumulative_counts(federation(), np.linspace(0.0, 1.0, THRESHOLDS))
+    counts = packing.cumulative_counts(federation(), np.linspace(0.0, 1.0, THRESHOLDS))
     whole = 2 * int((counts.rising.sum(axis=1) * counts.falling.sum(axis=1)).sum())
     return whole, 2 * int(counts.positives.sum()) * int(counts.negatives.sum())
 
@@ -65,7 +63,7 @@ def exact_area() -> float:
 
 def exact_half_range() -> float:
     """The pairs that share a cell, half of them, over all."""
-    counts = cumulative_counts(federation(), np.linspace(0.0, 1.0, THRESHOLDS))
+    counts = packing.cumulative_counts(federation(), np.linspace(0.0, 1.0, THRESHOLDS))
     tied = int((counts.inside.sum(axis=1) * counts.falling.sum(axis=1)).sum())
     return tied / (2 * int(counts.positives.sum()) * int(counts.negatives.sum()))
 
@@ -113,7 +111,7 @@ def outcome(room: Any, strategy: Callable[[Any], Any]) -> str:
     made = strategy(room)
     try:
         area = room.party.decrypted(made)
-    except (HomomorphicError, MaskedValueError, DataError) as error:
+    except (HomomorphicError, MaskedValueError, errors.DataError) as error:
         return str(error).partition(",")[0]
     moved = abs(area.value / exact_area() - 1), abs(area.half_range / exact_half_range() - 1)
     return UNCHANGED if moved[0] < ALLOWED and moved[1] < room.allowed else FORGED

@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from tacit.crypto.masking import Elements
-from tacit.protocols.encrypted import masked_scheme
+from tacit.protocols.encrypted import masked_scheme, masked_sides
 from tacit.protocols.encrypted.masked_scheme import FORMS, SEED_BYTES, TAG_BYTES, Words, untagged
-from tacit.protocols.encrypted.masked_sides import MaskedParty, coefficients, later_masks
 from tests.protocols.encrypted import forging
 from tests.protocols.encrypted.forging import PARTIES, RECORDS, THRESHOLDS
 
@@ -45,7 +44,7 @@ class Room(forging.Room):
     @classmethod
     def new(cls, earlier: Room | None = None) -> Room:
         pairing = paired_by(os.urandom(32))
-        party = MaskedParty(SCHEME, os.urandom(16), os.urandom(16), PARTIES, pairing)
+        party = masked_sides.MaskedParty(SCHEME, os.urandom(16), os.urandom(16), PARTIES, pairing)
         thresholds = np.linspace(0.0, 1.0, THRESHOLDS)
         cells = masked_scheme.class_cells(forging.federation(), thresholds)
         return cls(party, party.uploads(*cells, range(PARTIES)), earlier)
@@ -59,7 +58,7 @@ class Room(forging.Room):
                     FIELD.from_bytes(
                         untagged(message[:-SEED_BYTES], self.party.session), SCHEME.sent_words
                     ),
-                    later_masks([message[-SEED_BYTES:]], FIELD),
+                    masked_sides.later_masks([message[-SEED_BYTES:]], FIELD),
                 ]
             )
             for message in self.uploads
@@ -101,7 +100,7 @@ def answers(
     own, code = (Words.of(part, THRESHOLDS) for part in parts[:2])
     products = masked_scheme.forms(own.positives, own.negatives, FIELD)
     numbers = multiplier * (products - own.crossed) - own.blinded
-    shown = coefficients(own, code, multiplier, parts[2], FIELD)
+    shown = masked_sides.coefficients(own, code, multiplier, parts[2], FIELD)
     numbers = numbers if values is None else values(numbers)
     shown = shown if proof is None else proof(shown)
     if pairs is not None:

@@ -19,14 +19,13 @@ from tacit.crypto.homomorphic.schemes import (
     bfv_parameters,
     plaintext,
 )
-from tacit.protocols.published.fhe.bfv import RUNS, ExactAggregator, ExactParty
-from tacit.protocols.published.fhe.packing import cumulative_counts
+from tacit.protocols.published.fhe import bfv, packing
 from tests.protocols.encrypted import forging
 from tests.protocols.encrypted.forging import HONEST, PARTIES, SCHEME, THRESHOLDS, WRAPPING
 
 
 @dataclass(frozen=True, eq=False)
-class KeptParty(ExactParty):
+class KeptParty(bfv.ExactParty):
     """A party that keeps its keys, so that it opens many answers quickly."""
 
     kept: dict[int, schemes.BfvSecretKey] = field(default_factory=dict)
@@ -48,18 +47,18 @@ class Room(forging.Room):
     @classmethod
     def new(cls, earlier: Room | None = None) -> Room:
         party = KeptParty(SCHEME, os.urandom(32), os.urandom(16), PARTIES)
-        counts = cumulative_counts(forging.federation(), np.linspace(0.0, 1.0, THRESHOLDS))
+        counts = packing.cumulative_counts(forging.federation(), np.linspace(0.0, 1.0, THRESHOLDS))
         uploads = party.uploads(counts, range(PARTIES))
         return cls(party, uploads, earlier, party.evaluation_keys())
 
     @cached_property
     def evaluators(self) -> list[BfvEvaluator]:
-        return [BfvEvaluator(bfv_parameters(run), self.keys) for run in range(RUNS)]
+        return [BfvEvaluator(bfv_parameters(run), self.keys) for run in range(bfv.RUNS)]
 
     @cached_property
     def honest(self) -> list[tuple[Any, Any]]:
         """Of each run the sum of all uploads, and its square: most strategies leave both alone."""
-        totals = [self.evaluators[run].total(self.of(run)) for run in range(RUNS)]
+        totals = [self.evaluators[run].total(self.of(run)) for run in range(bfv.RUNS)]
         return [
             (total, squared(evaluator, total))
             for evaluator, total in zip(self.evaluators, totals, strict=True)
@@ -69,7 +68,7 @@ class Room(forging.Room):
         return [upload[run] for upload in self.uploads]
 
     def mask(self, run: int) -> Any:
-        return ExactAggregator(SCHEME, self.keys).mask(run)
+        return bfv.ExactAggregator(SCHEME, self.keys).mask(run)
 
 
 Change = Callable[[BfvEvaluator, Any, int], Any]
@@ -88,7 +87,7 @@ def answers(
 ) -> list[bytes]:
     """An aggregator that departs from the protocol in the places given, alike in both runs."""
     made = []
-    for run in range(RUNS):
+    for run in range(bfv.RUNS):
         evaluator = room.evaluators[run]
         if uploads is Room.of and before is None:
             total, square = room.honest[run]
@@ -192,7 +191,7 @@ def replay_of_a_run(room: Room, run: int) -> list[bytes]:
     """The first run's ciphertexts, made to pass for the second's."""
     if run == 0:
         return room.of(0)
-    contexts = [context_of(bfv_parameters(each)) for each in range(RUNS)]
+    contexts = [context_of(bfv_parameters(each)) for each in range(bfv.RUNS)]
     names = [list(context.first_parms_id()) for context in contexts]
     read = room.evaluators[0].read
     return [rebadged(stored(read(upload)), names[0], names[1]) for upload in room.of(0)]
@@ -200,7 +199,7 @@ def replay_of_a_run(room: Room, run: int) -> list[bytes]:
 
 def random_answer(room: Room) -> list[bytes]:
     made = []
-    for run in range(RUNS):
+    for run in range(bfv.RUNS):
         evaluator = room.evaluators[run]
         value = zero(evaluator)
         evaluator._evaluator.mod_switch_to_next_inplace(value)
@@ -212,7 +211,7 @@ def random_answer(room: Room) -> list[bytes]:
 
 def unrelinearised(room: Room) -> list[bytes]:
     made = []
-    for run in range(RUNS):
+    for run in range(bfv.RUNS):
         evaluator, squared = room.evaluators[run], tenseal_api().Ciphertext()
         evaluator._evaluator.square(evaluator.total(room.of(run)), squared)
         evaluator._evaluator.mod_switch_to_next_inplace(squared)

@@ -16,11 +16,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.crypto.homomorphic.schemes import PLAIN_MODULI
-from tacit.protocols.published.fhe import bfv
+from tacit.crypto.homomorphic import engine, schemes
+from tacit.protocols.published.fhe import bfv, packing
 from tacit.protocols.published.fhe.bfv import NOTHING, RUNS, Checks, ExactAggregator
-from tacit.protocols.published.fhe.packing import CheatingError, Counts, cumulative_counts
 from tests.protocols.encrypted import forging
 from tests.protocols.encrypted.forging import FORGED, PARTIES, SCHEME, THRESHOLDS, outcome
 from tests.protocols.encrypted.strategies import STRATEGIES, KeptParty, Room, answers, plus
@@ -89,9 +87,9 @@ def test_honest_answers_are_accepted(sessions: list[Room]) -> None:
 
 def test_wrong_numbers_of_answers_and_uploads(sessions: list[Room]) -> None:
     room = sessions[0]
-    with pytest.raises(HomomorphicError, match="there are 2 answers, got 1"):
+    with pytest.raises(engine.HomomorphicError, match="there are 2 answers, got 1"):
         room.party.decrypted(answers(room)[:1])
-    with pytest.raises(HomomorphicError, match="every party sends 2 ciphertexts"):
+    with pytest.raises(engine.HomomorphicError, match="every party sends 2 ciphertexts"):
         ExactAggregator(SCHEME, room.keys).answers([upload[:1] for upload in room.uploads])
 
 
@@ -100,8 +98,8 @@ Answer = Callable[[Checks], list[int]]
 """What an aggregator answers to a run."""
 
 
-def counts() -> Counts:
-    return cumulative_counts(forging.federation(), np.linspace(0.0, 1.0, THRESHOLDS))
+def counts() -> packing.Counts:
+    return packing.cumulative_counts(forging.federation(), np.linspace(0.0, 1.0, THRESHOLDS))
 
 
 def secrets(**changes: Any) -> list[Checks]:
@@ -186,7 +184,7 @@ def test_without_a_secret_a_change_would_pass_both_runs(
     forged = scale * forging.exact_area() + shift, narrow * forging.exact_half_range()
     assert figures(secrets(**weaker), answer) == pytest.approx(forged)
     for _ in range(5):
-        with pytest.raises(CheatingError, match="two runs disagree"):
+        with pytest.raises(packing.CheatingError, match="two runs disagree"):
             figures(secrets(), answer)
 
 
@@ -212,7 +210,7 @@ def test_dropping_any_share_moves_a_number_by_the_size_of_the_field(kept: str, p
 
 @pytest.mark.parametrize("party", range(PARTIES))
 def test_without_the_tag_a_left_out_party_still_makes_the_runs_disagree(party: int) -> None:
-    with pytest.raises(CheatingError, match="two runs disagree"):
+    with pytest.raises(packing.CheatingError, match="two runs disagree"):
         figures(secrets(), partial(plain_answer, leave_out=party))
 
 
@@ -220,11 +218,11 @@ def test_without_the_tag_a_left_out_party_still_makes_the_runs_disagree(party: i
 def test_multipliers_that_wrap_make_the_runs_disagree(kind: str) -> None:
     """On the cipher noise refuses them first."""
     chosen = {"wrapping": forging.WRAPPING, "negative": -forging.HONEST}.get(kind)
-    multiplier = chosen or forging.forging_multiplier(PLAIN_MODULI[0])
+    multiplier = chosen or forging.forging_multiplier(schemes.PLAIN_MODULI[0])
     made, answer = secrets(), partial(plain_answer, multiplier=multiplier)
     first = made[0].decrypted(answer(made[0]))
     assert (max(first[:2]) < 2**40) == (kind == "short in the first run")
-    with pytest.raises(CheatingError, match="two runs disagree"):
+    with pytest.raises(packing.CheatingError, match="two runs disagree"):
         figures(made, answer)
 
 
@@ -234,7 +232,7 @@ def test_no_multiplier_takes_both_runs_to_another_small_pair() -> None:
     Modulo one of them alone they do not: that is why the runs differ in their primes.
     """
     numbers = 300_000_000_019, 200_000_000_022
-    both, one = PLAIN_MODULI[0] * PLAIN_MODULI[1], PLAIN_MODULI[0]
+    both, one = schemes.PLAIN_MODULI[0] * schemes.PLAIN_MODULI[1], schemes.PLAIN_MODULI[0]
     parallel, other = forging.reduced(numbers, both)
     assert parallel[0] * numbers[1] == parallel[1] * numbers[0]
     assert math.hypot(*other) > 2**58.5
@@ -250,7 +248,7 @@ def test_masks_sum_to_zero_over_all_and_to_nothing_over_fewer() -> None:
         assert np.count_nonzero(part) == part.size
     for party in range(PARTIES):
         *numbers, tag = plain_answer(checks, leave_out=party)
-        with pytest.raises(CheatingError, match="every party's counts"):
+        with pytest.raises(packing.CheatingError, match="every party's counts"):
             checks.decrypted([*numbers, tag - 1])
 
 
@@ -258,7 +256,7 @@ def test_content_of_a_party_is_uniform_whatever_it_counts() -> None:
     """Mean of 138 masked residues as a fraction of t: sd 0.025; false alarm below 1e-6 each."""
     checks = secrets()[0]
     nothing = np.zeros((THRESHOLDS, 1), dtype=np.int64)
-    empty = Counts(nothing, nothing, nothing, nothing[0], nothing[0])
+    empty = packing.Counts(nothing, nothing, nothing, nothing[0], nothing[0])
     used = checks.layout.used
     for party in range(PARTIES):
         values = checks.polynomial(empty, NOTHING, party, PARTIES)[used].astype(np.float64)

@@ -17,16 +17,11 @@ from tacit.crypto.masking import MaskedValueError
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import ClientState, Query
-from tacit.protocol.declared import REVEALED
-from tacit.protocol.values import Kind, decode_values, encode_values
-from tacit.protocols.encrypted import masked_scheme
+from tacit.protocol import conversation, declared, values
+from tacit.protocols.encrypted import hidden, masked_scheme, sessions
 from tacit.protocols.encrypted.classes import protocol as by_class
 from tacit.protocols.encrypted.classes.protocol import ClassesRevealed, EncryptedClassAUC, pieces
-from tacit.protocols.encrypted.hidden import PARTIES_ONLY
-from tacit.protocols.encrypted.masked_scheme import SLACK, MaskedScheme
 from tacit.protocols.encrypted.protocol import EncryptedAUC
-from tacit.protocols.encrypted.sessions import as_parts
 from tacit.running.simulation import simulate
 from tacit.testing.checks import conversation_of
 from tests.classified import CLASSES, class_clients
@@ -109,7 +104,7 @@ def test_answers_of_one_class_open_no_other(order: list[int]) -> None:
     sent = pieces(answer, len(CLASSES))
     moved = {"answer": b"".join(sent[place] for place in order)}
     with pytest.raises(MaskedValueError, match="no honest computation"):
-        parties.answer(0, Query(by_class.open_masked_classes, SMALL, broadcast=moved))
+        parties.answer(0, conversation.Query(by_class.open_masked_classes, SMALL, broadcast=moved))
 
 
 def test_class_sizes_that_add_up_fit_an_answer_as_well_as_the_true_ones(
@@ -140,13 +135,13 @@ def test_class_sizes_that_add_up_fit_an_answer_as_well_as_the_true_ones(
     assert fits[1] < 0.01
 
 
-def _shown(settings: MaskedScheme, size: int, total: int) -> int:
+def _shown(settings: masked_scheme.MaskedScheme, size: int, total: int) -> int:
     """A denominator's number as the parties open it."""
     multiplier = 3 << (settings.least_bits + 2)
     return multiplier * size * (total - size) + settings.perturbations(multiplier)[1]
 
 
-def _fits(settings: MaskedScheme, shown: int, size: int, total: int) -> bool:
+def _fits(settings: masked_scheme.MaskedScheme, shown: int, size: int, total: int) -> bool:
     """Whether a whole c, and v below the largest perturbation, make ``c P N + v`` that number."""
     pairs = size * (total - size)
     # c P N <= W < c P N + V
@@ -165,31 +160,31 @@ def test_an_absent_class_has_no_auc_and_the_others_have_theirs() -> None:
 
 def test_parties_alone_are_told() -> None:
     """The aggregator's result has no figure; each party keeps those of all classes."""
-    data, state = class_clients(RECORDS, 3), ClientState()
+    data, state = class_clients(RECORDS, 3), conversation.ClientState()
     protocol = replace(SMALL, reveal="parties")
     *_, (_, reply) = conversation_of(data, protocol, NoNoise(), state)
     assert list(reply) == ["opened"]
-    told = state.recall(REVEALED)
+    told = state.recall(declared.REVEALED)
     assert isinstance(told, ClassesRevealed)
-    written = encode_values({"told": told}, [Kind.of(ClassesRevealed)])
-    read = decode_values(written, [Kind.of(ClassesRevealed)])["told"]
+    written = values.encode_values({"told": told}, [values.Kind.of(ClassesRevealed)])
+    read = values.decode_values(written, [values.Kind.of(ClassesRevealed)])["told"]
     assert np.array_equal(read.areas, told.areas)
     assert (read.value, read.half_range) == (told.value, told.half_range)
     known_to_parties = protocol.revealed_result(told)
     assert float(known_to_parties.value) == pytest.approx(
-        float(tacit.evaluate(data, SMALL).estimate.value), abs=2 * SLACK
+        float(tacit.evaluate(data, SMALL).estimate.value), abs=2 * masked_scheme.SLACK
     )
     assert known_to_parties.breakdown is not None
     server = simulate(data, protocol, NoNoise()).server_result
     assert math.isnan(float(server.value))
     assert server.breakdown is None
-    assert PARTIES_ONLY in server.warnings
+    assert hidden.PARTIES_ONLY in server.warnings
 
 
 def test_masked_counts_are_sent_once_a_session_with_the_words_of_all_classes() -> None:
     parties = Parties(SMALL, class_clients(RECORDS, 3))
     parties.until(by_class.send_masked_classes)
-    sent = as_parts(parties.replies()["counts"])
+    sent = sessions.as_parts(parties.replies()["counts"])
     assert {len(message) for message in sent} == {4 * SMALL.masked_scheme.upload_bytes}
     with pytest.raises(HomomorphicError, match="sent already"):
         parties.answer(0)

@@ -9,13 +9,11 @@ import pytest
 
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.protocol.conversation import ClientState, PublicRefusalError, Query
-from tacit.protocols.encrypted import confirming
+from tacit.protocols.encrypted import confirming, masked_scheme, steps
 from tacit.protocols.encrypted.confirming import confirm_answer, digest, joined
-from tacit.protocols.encrypted.masked_scheme import Products
 from tacit.protocols.encrypted.masked_sides import MaskedAggregator
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import NOTE, REFUSED, SessionNote, as_parts, seat_of
-from tacit.protocols.encrypted.steps import open_masked, party_of, send_masked
 from tacit.protocols.published.fhe.protocol import FheAUC, open_answer
 from tests.protocols.encrypted.forging import RECORDS, THRESHOLDS, federation, true_numbers
 from tests.protocols.encrypted.variants import CHECKED, Parties
@@ -36,7 +34,7 @@ class Session(Parties):
             THRESHOLDS, adversary, most_records=RECORDS, scale="even", reveal="parties"
         )
         super().__init__(protocol, federation(), states)
-        self.until(send_masked)
+        self.until(steps.send_masked)
         self.uploads = as_parts(self.replies()["counts"])
         self.session = seat_of(self.states[0]).known_meeting.session
 
@@ -54,7 +52,7 @@ class Session(Parties):
 
     def opened(self, index: int, answer: Any, tags: Any) -> list[str]:
         sent = {"answer": answer, "tags": tags}
-        return list(self.answer(index, Query(open_masked, self.protocol, broadcast=sent)))
+        return list(self.answer(index, Query(steps.open_masked, self.protocol, broadcast=sent)))
 
 
 def test_one_answer_is_opened_by_all() -> None:
@@ -135,9 +133,9 @@ def test_tags_are_of_a_party_a_digest_and_a_session() -> None:
     assert len(seen) == 2**3 * 5
 
 
-def pooled(session: Session) -> Iterator[tuple[int, Products]]:
+def pooled(session: Session) -> Iterator[tuple[int, masked_scheme.Products]]:
     """The shift of an answer and its opened numbers, for one answer after the other."""
-    party = party_of(session.protocol, seat_of(session.states[0]))
+    party = steps.party_of(session.protocol, seat_of(session.states[0]))
     while True:
         answer = session.made()
         shift, *_ = party.scheme.field.from_bytes(answer[8:], party.scheme.answer_words)

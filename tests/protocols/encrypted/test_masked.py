@@ -18,12 +18,9 @@ from tacit.data.clients import Clients
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.declared import revealed_to
-from tacit.protocols.encrypted import masked_scheme
-from tacit.protocols.encrypted.hidden import PARTIES_ONLY, UNPERTURBED_WARNING
+from tacit.protocols.encrypted import hidden, masked_scheme, masked_sides, sessions
 from tacit.protocols.encrypted.masked_scheme import MaskedScheme, Products, class_cells
-from tacit.protocols.encrypted.masked_sides import MaskedAggregator, MaskedParty
 from tacit.protocols.encrypted.protocol import EncryptedAUC
-from tacit.protocols.encrypted.sessions import as_field, as_parts
 from tacit.protocols.encrypted.steps import boxes_of, open_masked, seal_secret, send_masked
 from tacit.protocols.published.fhe.packing import cumulative_counts
 from tacit.running.simulation import simulate
@@ -39,8 +36,10 @@ def even(thresholds: int) -> Floats:
     return np.linspace(0.0, 1.0, thresholds)
 
 
-def session_of(scheme: MaskedScheme, parties: int, name: bytes = bytes(range(16))) -> MaskedParty:
-    return MaskedParty(scheme, bytes(16), name, parties, paired_by(b""))
+def session_of(
+    scheme: MaskedScheme, parties: int, name: bytes = bytes(range(16))
+) -> masked_sides.MaskedParty:
+    return masked_sides.MaskedParty(scheme, bytes(16), name, parties, paired_by(b""))
 
 
 def true_numbers(clients: Clients, thresholds: int) -> Products:
@@ -70,7 +69,7 @@ def test_unperturbed_answers_are_one_multiple_of_the_true_numbers(
     scheme = MaskedScheme(thresholds, most, perturbed=False)
     party = session_of(scheme, clients)
     uploads = party.uploads(*class_cells(data, even(thresholds)), range(clients))
-    opened = party.opened(MaskedAggregator(scheme, party.session).answer(uploads))
+    opened = party.opened(masked_sides.MaskedAggregator(scheme, party.session).answer(uploads))
     true = true_numbers(data, thresholds)
     multiplier, rest = divmod(opened.denominator, true.denominator)
     assert rest == 0
@@ -115,7 +114,7 @@ def test_more_records_than_agreed_are_counted_rightly_or_refused(times: int) -> 
     for name in range(20):
         party = session_of(scheme, 4, bytes([name] * 16))
         uploads = party.uploads(*class_cells(data, even(10)), range(4))
-        opened = party.opened(MaskedAggregator(scheme, party.session).answer(uploads))
+        opened = party.opened(masked_sides.MaskedAggregator(scheme, party.session).answer(uploads))
         multiplier, rest = divmod(opened.denominator, true.denominator)
         assert (rest, opened.numerator) == (0, multiplier * true.numerator)
 
@@ -132,14 +131,14 @@ def test_numerator_and_tied_pairs_have_one_parity(seed: int) -> None:
 def test_unperturbed_answers_warn_also_where_only_parties_are_told() -> None:
     protocol = EncryptedAUC(10, most_records=2000, perturbed=False, reveal="parties")
     made = simulate(federation(), protocol, NoNoise()).server_result
-    assert made.warnings == (UNPERTURBED_WARNING, PARTIES_ONLY)
+    assert made.warnings == (hidden.UNPERTURBED_WARNING, hidden.PARTIES_ONLY)
 
 
 def test_numbers_and_bytes_that_no_honest_side_sends_are_refused() -> None:
     scheme = MaskedScheme(10, 2000)
     party, data = session_of(scheme, 4), federation()
     uploads = party.uploads(*class_cells(data, even(10)), range(4))
-    aggregator = MaskedAggregator(scheme, party.session)
+    aggregator = masked_sides.MaskedAggregator(scheme, party.session)
     answer = aggregator.answer(uploads)
     for changed in (uploads[:3], [*uploads[:3], uploads[0]], [*uploads, uploads[0]]):
         with pytest.raises(MaskedValueError, match="no honest computation"):
@@ -201,8 +200,8 @@ def test_a_state_restored_whole_sends_the_same_bytes(adversary: Adversary) -> No
     for query, reply in conversation_of(data, protocol, NoNoise(), state):
         if query.step in (seal_secret, send_masked):
             again = query.step.answer(data, query, NoNoise(), variants.restored(before))
-            assert {name: as_parts(sent) for name, sent in again.items()} == {
-                name: as_parts(sent) for name, sent in reply.items()
+            assert {name: sessions.as_parts(sent) for name, sent in again.items()} == {
+                name: sessions.as_parts(sent) for name, sent in reply.items()
             }
         before = state.notes
 
@@ -228,7 +227,7 @@ def test_parties_alone_are_told() -> None:
 
 def test_boxes_for_others_are_refused() -> None:
     parties = variants.Parties(EncryptedAUC(10, most_records=2000), federation())
-    boxes = as_parts(parties.until(send_masked).per_client["box"])
-    swapped = {"box": as_field([boxes[0], boxes[2], boxes[1], boxes[3]])}
+    boxes = sessions.as_parts(parties.until(send_masked).per_client["box"])
+    swapped = {"box": sessions.as_field([boxes[0], boxes[2], boxes[1], boxes[3]])}
     with pytest.raises(HomomorphicError, match="not encrypted by the first party"):
         parties.answer(1, Query(send_masked, parties.protocol, per_client=swapped))

@@ -21,20 +21,17 @@ from numpy.typing import NDArray
 import tacit
 from tacit.arrays import Integers
 from tacit.crypto.homomorphic import engine, keys, schemes
-from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, SCALES, named_scale
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
-from tacit.protocols.encrypted import masked_scheme, steps
+from tacit.protocols.encrypted import masked_scheme, sessions, steps
 from tacit.protocols.encrypted.masked_scheme import MaskedScheme, Products
 from tacit.protocols.encrypted.protocol import EncryptedAUC
-from tacit.protocols.encrypted.sessions import NOTE, PINNED, as_field, as_parts, pin
-from tacit.protocols.published.fhe import packing
+from tacit.protocols.published.fhe import bfv, packing
 from tacit.protocols.published.fhe import protocol as fhe
-from tacit.protocols.published.fhe.bfv import ExactAggregator, ExactParty, ExactScheme
 from tacit.protocols.published.fhe.packing import Counts, Layout, Scale, cumulative_counts
 from tacit.protocols.published.fhe.protocol import FheAUC
 from tacit.running.simulation import simulate
@@ -304,7 +301,7 @@ def test_more_records_than_a_modulus_holds(factor: int, runs: int, perturbed: bo
 @pytest.mark.parametrize(
     ("form", "most_records", "error", "says"),
     [
-        ("bfv", 1001, HomomorphicError, "more than 1001 records"),
+        ("bfv", 1001, engine.HomomorphicError, "more than 1001 records"),
         ("malicious", 2**20, DataError, "agree on a bound nearer"),
         ("masked, malicious", 2**22, DataError, "without both classes|agree on a bound nearer"),
     ],
@@ -384,11 +381,11 @@ def test_other_coefficients_of_the_square_mix_many_products(products: int) -> No
 def _numbers(perturbed: bool, times: int) -> tuple[list[Products], int, int]:
     """What key owners see of many answers to one set of counts, and the true numbers."""
     data = federation(records=2**16, clients=2)
-    scheme = ExactScheme(20, Scale(2**16), False, perturbed)
-    party = ExactParty(scheme, os.urandom(32), bytes(16), 2)
+    scheme = bfv.ExactScheme(20, Scale(2**16), False, perturbed)
+    party = bfv.ExactParty(scheme, os.urandom(32), bytes(16), 2)
     thresholds = np.linspace(0.0, 1.0, 20)
     uploads = party.uploads(cumulative_counts(data, thresholds), [0, 1])
-    aggregator = ExactAggregator(scheme, party.evaluation_keys())
+    aggregator = bfv.ExactAggregator(scheme, party.evaluation_keys())
     seen = [party._numbers(0, aggregator.answers(uploads)[0]) for _ in range(times)]
     counts = cumulative_counts(Clients.from_arrays(data.scores, data.labels), thresholds)
     numerator = 2 * int((counts.rising * counts.falling).sum())
@@ -432,14 +429,14 @@ def test_identities_are_pinned() -> None:
         variants.pinned(3),
     )
     assert run(data, protocol, state=state) == pytest.approx(naive_trapezoid(data, 10), rel=1e-6)
-    identities, roster, _ = state.recall(PINNED)
+    identities, roster, _ = state.recall(sessions.PINNED)
     for others, says in (
         ([Identity.generate() for _ in range(3)], "not those of the roster"),
         (identities[:2], "2 identities are pinned for 3 clients"),
     ):
         strangers = ClientState()
-        pin(strangers, others, roster)
-        with pytest.raises(HomomorphicError, match=says):
+        sessions.pin(strangers, others, roster)
+        with pytest.raises(engine.HomomorphicError, match=says):
             run(data, protocol, state=strangers)
 
 
@@ -450,7 +447,7 @@ def test_the_aggregator_is_sent_no_key_and_no_count(form: str) -> None:
     seen, secrets = b"", list[bytes]()
     for query, reply in conversation_of(federation(), protocol, NoNoise(), state):
         seen += b"".join(np.asarray(getattr(f, "values", f)).tobytes() for f in reply.values())
-        seat = state.recall(NOTE)
+        seat = state.recall(sessions.NOTE)
         if seat is not None and seat.secret is not None:
             member, meeting = seat.members[0], seat.known_meeting
             seed = keys.key_seed(seat.secret, meeting.session)
@@ -460,26 +457,26 @@ def test_the_aggregator_is_sent_no_key_and_no_count(form: str) -> None:
             secrets = [seat.secret, seed, made[100:164], *alone]
         if query.step is steps.send_masked:
             words = protocol.masked_scheme.words
-            for message in as_parts(reply["counts"]):
+            for message in sessions.as_parts(reply["counts"]):
                 # a count is below 2^11; a uniform word of 64 bits is so once in 2^53
                 sent = protocol.masked_scheme.field.from_bytes(message[8:], words)
                 assert all(word > 2**11 for word in sent)
     assert len(secrets) == 7
     assert not any(secret in seen for secret in secrets)
-    assert state.recall(NOTE) is None
+    assert state.recall(sessions.NOTE) is None
 
 
 def test_steps_out_of_turn() -> None:
     parties = Parties(FheAUC(10, most_records=5000), federation(4000, 2))
-    boxes = {"box": as_field([b"", b""])}
+    boxes = {"box": sessions.as_field([b"", b""])}
     counting = Query(fhe.send_counts, parties.protocol, per_client=boxes)
-    with pytest.raises(HomomorphicError, match="in no session"):
+    with pytest.raises(engine.HomomorphicError, match="in no session"):
         parties.answer(0, counting)
     parties.answer(0)
-    with pytest.raises(HomomorphicError, match="not introduced themselves yet"):
+    with pytest.raises(engine.HomomorphicError, match="not introduced themselves yet"):
         parties.answer(0, counting)
-    with pytest.raises(HomomorphicError, match="messages travel as bytes"):
-        as_parts(np.zeros(3))
+    with pytest.raises(engine.HomomorphicError, match="messages travel as bytes"):
+        sessions.as_parts(np.zeros(3))
 
 
 def test_nothing_opens_after_an_answer_that_was_refused() -> None:
@@ -488,9 +485,9 @@ def test_nothing_opens_after_an_answer_that_was_refused() -> None:
     broadcast = parties.until(fhe.open_answer).broadcast
     answer = broadcast["answer"]
     damaged = answer[:-4000] + answer[len(answer) // 2 - 4000 : len(answer) // 2]
-    with pytest.raises(HomomorphicError):
+    with pytest.raises(engine.HomomorphicError):
         parties.answer(0, replace(parties.query, broadcast={**broadcast, "answer": damaged}))
-    with pytest.raises(HomomorphicError, match="in no session"):
+    with pytest.raises(engine.HomomorphicError, match="in no session"):
         parties.answer(0)
 
 
@@ -498,7 +495,7 @@ def test_the_secret_is_sealed_once() -> None:
     parties = Parties(FheAUC(20, most_records=5000), federation(4000, 2))
     parties.until(fhe.share_keys)
     parties.answer(0)
-    with pytest.raises(HomomorphicError, match="a key seals one message"):
+    with pytest.raises(engine.HomomorphicError, match="a key seals one message"):
         parties.answer(0)
 
 

@@ -13,9 +13,7 @@ import numpy as np
 import pytest
 
 from tacit import files
-from tacit.crypto import masking
-from tacit.crypto.identities import Identity
-from tacit.crypto.masking import MaskedValueError
+from tacit.crypto import identities, masking
 from tacit.data.errors import DataError
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Lasting, PublicRefusalError, Reply, stack
@@ -24,11 +22,10 @@ from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE
 from tacit.protocols.encrypted.steps import open_masked
 from tacit.protocols.published.fhe.packing import Scale
+from tacit.running.session import plan_file, service
 from tacit.running.session.answers import REFUSED
 from tacit.running.session.coordinator import Coordinator
 from tacit.running.session.messages import COORDINATOR, Agreement, Kind, verified
-from tacit.running.session.plan_file import Plan
-from tacit.running.session.service import PartyDesk
 from tacit.running.simulation import simulate
 from tests.protocols.encrypted.forging import RECORDS, THRESHOLDS, federation, true_numbers
 from tests.protocols.encrypted.variants import Parties
@@ -52,7 +49,7 @@ def is_accepted(state: ClientState) -> bool:
     """A run of an evaluation in memory."""
     try:
         simulate(federation(), CHECKED, NoNoise(), state)
-    except (MaskedValueError, DataError):
+    except (masking.MaskedValueError, DataError):
         return False
     return True
 
@@ -99,7 +96,7 @@ class Liar:
     """
 
     home: Path
-    identity: Identity
+    identity: identities.Identity
 
     @classmethod
     def among(cls, home: Path, scheme: str = "masked") -> Liar:
@@ -114,13 +111,13 @@ class Liar:
 
     @property
     def agreement(self) -> Agreement:
-        return Plan.read(self.home / "plan.toml").agreement()
+        return plan_file.Plan.read(self.home / "plan.toml").agreement()
 
     def folder(self, index: int) -> Path:
         return self.home / "abcdefgh"[index]
 
-    def desk(self, index: int) -> PartyDesk:
-        return PartyDesk.open(self.folder(index) / "party.toml")
+    def desk(self, index: int) -> service.PartyDesk:
+        return service.PartyDesk.open(self.folder(index) / "party.toml")
 
     def asked(self, index: int, message: bytes) -> str:
         """Why a party declines; empty where it does not."""
@@ -323,7 +320,7 @@ class Side(Parties):
             self.came[index] = self.answer(index)
         except PublicRefusalError:
             self.said[index] = None
-        except (MaskedValueError, DataError):
+        except (masking.MaskedValueError, DataError):
             assert opens
             self.said[index] = False
         notes = {key: note for key, note in state.notes.items() if isinstance(note, Lasting)}

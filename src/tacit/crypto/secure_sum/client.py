@@ -13,8 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from tacit.arrays import Integers
 from tacit.crypto.identities import ForgedError, Identity, RefusedError, RoundError, TooFewError
-from tacit.crypto.secure_sum import consistency, messages, secret_sharing
-from tacit.crypto.secure_sum.graph import Indices, arrange, neighbours
+from tacit.crypto.secure_sum import consistency, graph, messages, secret_sharing
 from tacit.crypto.secure_sum.masking import agree, pair_mask, self_mask, to_words
 from tacit.crypto.secure_sum.messages import Advert, Kind
 from tacit.crypto.secure_sum.terms import SumTerms, check_ended, ended_record
@@ -66,7 +65,7 @@ class SumClient:
         self._seed = os.urandom(secret_sharing.SEED_BYTES)
         self._advert = b""
         self._transcript = b""
-        self._arranged: Indices = np.zeros(0, dtype=np.int64)
+        self._arranged: graph.Indices = np.zeros(0, dtype=np.int64)
         self._adverts: dict[int, Advert] = {}
         self._secrets: dict[int, bytes] = {}
         self._shares: dict[int, bytes] = {}
@@ -139,8 +138,8 @@ class SumClient:
         records = messages.unpack_records(body, messages.ADVERT_BYTES, self._terms.clients)
         self._check_adverts(records)
         transcript = self._terms.transcript(body)
-        arranged = arrange(np.array(list(records)), transcript)
-        around = neighbours(arranged, self.index, self._terms.neighbourhood.degree).tolist()
+        arranged = graph.arrange(np.array(list(records)), transcript)
+        around = graph.neighbours(arranged, self.index, self._terms.neighbourhood.degree).tolist()
         verified = {index: self._terms.verified(index, records[index]) for index in around}
         encryption = X25519PrivateKey.from_private_bytes(self._encryption)
         secrets = {index: agree(encryption, verified[index].encryption) for index in around}

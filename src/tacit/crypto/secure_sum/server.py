@@ -9,11 +9,9 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from tacit.arrays import Integers
 from tacit.crypto import identities
-from tacit.crypto.secure_sum import consistency, messages
-from tacit.crypto.secure_sum.graph import Indices, arrange, neighbours
+from tacit.crypto.secure_sum import consistency, graph, messages, secret_sharing
 from tacit.crypto.secure_sum.masking import Words, pair_mask, self_mask, word_type
 from tacit.crypto.secure_sum.messages import Advert, Kind
-from tacit.crypto.secure_sum.secret_sharing import combine
 from tacit.crypto.secure_sum.terms import SumTerms
 
 ROUNDS = (Kind.ADVERT, Kind.SHARES, Kind.MASKED, Kind.SIGNED, Kind.REVEALED)
@@ -55,7 +53,7 @@ class SumServer:
         self._stayed: list[int] = []
         self._adverts: dict[int, Advert] = {}
         self._transcript = b""
-        self._arranged: Indices = np.zeros(0, dtype=np.int64)
+        self._arranged: graph.Indices = np.zeros(0, dtype=np.int64)
         self._statement = b""
         self._signed: dict[int, bytes] = {}
         self._around: dict[int, list[int]] = {}
@@ -181,10 +179,10 @@ class SumServer:
         records = {member: self._adverts[member].to_bytes() for member in self._members}
         body = messages.pack_records(records)
         self._transcript = self._terms.transcript(body)
-        self._arranged = arrange(np.array(self._members), self._transcript)
+        self._arranged = graph.arrange(np.array(self._members), self._transcript)
         degree = self._terms.neighbourhood.degree
         for member in self._members:
-            self._around[member] = neighbours(self._arranged, member, degree).tolist()
+            self._around[member] = graph.neighbours(self._arranged, member, degree).tolist()
         return self._to_all(Kind.ADVERTS, body)
 
     def _take_shares(self, sender: int, body: bytes) -> None:
@@ -280,7 +278,7 @@ class SumServer:
         shares = [self._shares[owner][:threshold] for owner in owners]
         points = np.array([[point for point, _ in row] for row in shares])
         octets = np.frombuffer(b"".join(share for row in shares for _, share in row), np.uint8)
-        secrets = combine(points, octets.reshape(*points.shape, -1))
+        secrets = secret_sharing.combine(points, octets.reshape(*points.shape, -1))
         return {owner: secret.tobytes() for owner, secret in zip(owners, secrets, strict=True)}
 
     def _self_masks(self, seeds: dict[int, bytes]) -> Words:

@@ -61,7 +61,6 @@ from functools import cached_property
 from hashlib import sha256
 
 from tacit.crypto import identities
-from tacit.crypto.identities import Identity, Roster
 from tacit.crypto.secure_sum import messages
 from tacit.crypto.secure_sum.consistency import NO_DIGEST, ListRule, check_restart, ended_statement
 from tacit.crypto.secure_sum.graph import Neighbourhood, check_min_clients, window_excess
@@ -108,7 +107,7 @@ class SumTerms:
     Four clients, one of which leaves after its shares were sent; the others are summed.
 
     >>> import numpy as np
-    >>> from tacit.crypto.identities import Identity
+    >>> from tacit.crypto.identities import Identity, Roster
     >>> from tacit.crypto.secure_sum.client import SumClient
     >>> from tacit.crypto.secure_sum.server import SumServer
     >>> identities = [Identity.generate() for _ in range(4)]
@@ -134,7 +133,7 @@ class SumTerms:
     """
 
     session: bytes
-    roster: Roster
+    roster: identities.Roster
     length: int
     largest: int
     neighbourhood: Neighbourhood
@@ -227,7 +226,7 @@ class SumTerms:
         return self.digest + struct.pack("<II", self.attempt, index)
 
 
-def ended_record(identity: Identity, terms: SumTerms, digest: bytes) -> bytes:
+def ended_record(identity: identities.Identity, terms: SumTerms, digest: bytes) -> bytes:
     """A client's signed statement that it reveals nothing in this attempt or an earlier one."""
     statement = ended_statement(terms.digest, terms.attempt, digest)
     return _packed(digest) + identity.sign(statement)

@@ -43,8 +43,7 @@ from tacit.data.clients import Clients
 from tacit.privacy.noise import NoiseSource
 from tacit.protocol.conversation import ClientState, Query, Reply, Step, step
 from tacit.protocol.declared import Revealed
-from tacit.protocols.encrypted import sessions
-from tacit.protocols.encrypted.masked_scheme import Certain
+from tacit.protocols.encrypted import masked_scheme, sessions
 
 Exchange = Generator[Query, Reply, Reply]
 """Queries and replies, and at the end what the parties say of the answer."""
@@ -208,7 +207,7 @@ def tell_opened(
     clients: Clients,
     query: Query,
     state: ClientState,
-    opened: Callable[[sessions.Seat, bytes], Certain],
+    opened: Callable[[sessions.Seat, bytes], masked_scheme.Certain],
 ) -> Reply:
     """Open the aggregator's answer (``opened_once``), and tell whom the settings name."""
     estimate = sessions.released(opened_once(query, state, opened), query)

@@ -20,9 +20,7 @@ from tacit.arrays import Floats
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.identities import Identity, Roster
 from tacit.metrics import curves
-from tacit.protocol import audits
-from tacit.protocol.declared import Revealed, RevealsFigure
-from tacit.protocol.forecast import placement
+from tacit.protocol import audits, declared, forecast
 from tacit.protocol.settings import settings_of
 from tacit.protocols.encrypted.sessions import AGGREGATOR, PARTIES, RELEASED_FIELDS, pin
 from tacit.protocols.shared import counting
@@ -96,7 +94,7 @@ def reveal_setting(figures: str = "AUC") -> Any:
     )
 
 
-class HiddenAUC(tp.ScaledScores, tp.Declarations, RevealsFigure):
+class HiddenAUC(tp.ScaledScores, tp.Declarations, declared.RevealsFigure):
     """Thresholds, terms and results of an AUC with its certain half-range; its cases and laws."""
 
     thresholds: int | tuple[float, ...] | None
@@ -208,7 +206,7 @@ class HiddenAUC(tp.ScaledScores, tp.Declarations, RevealsFigure):
         unknown = self.result_of(math.nan, math.nan)
         return replace(unknown, warnings=(*unknown.warnings, PARTIES_ONLY))
 
-    def revealed_result(self, revealed: Revealed) -> tp.ServerResult:
+    def revealed_result(self, revealed: declared.Revealed) -> tp.ServerResult:
         """The result of a party that received the AUC."""
         return self.result_of(revealed.value, revealed.half_range)
 
@@ -315,7 +313,7 @@ def hidden_forecast(protocol: HiddenAUC, scenario: tp.Scenario, shape: tp.Shape)
     one over ``sqrt(C)``; the bias is the same in all.
     """
     cells = scenario.counts(shape, protocol.threshold_count - 1, protocol.scale)
-    error = math.sqrt(placement(cells) / protocol.auc_count)
+    error = math.sqrt(forecast.placement(cells) / protocol.auc_count)
     return tp.Forecast(error, float(curves.cell_area(*cells)) - shape.auc)
 
 

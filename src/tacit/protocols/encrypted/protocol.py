@@ -26,11 +26,9 @@ from typing import Any, ClassVar, Literal
 
 import tacit.protocol as tp
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.protocol import audits, fields
-from tacit.protocol.declared import Revealed
+from tacit.protocol import audits, declared, fields
 from tacit.protocol.scenario import round_seconds
-from tacit.protocols.encrypted import hidden, sessions, steps
-from tacit.protocols.encrypted.confirming import TAG_BYTES, opened
+from tacit.protocols.encrypted import confirming, hidden, sessions, steps
 from tacit.protocols.encrypted.masked_scheme import MaskedScheme
 
 MASKED_THRESHOLDS = 1000
@@ -148,7 +146,7 @@ class EncryptedAUC(hidden.HiddenAUC, tp.Protocol):
     name = "encrypted-auc"
     planning_module = __name__
     title_settings = ("adversary",)
-    state_types = (*sessions.STATE_TYPES, Revealed)
+    state_types = (*sessions.STATE_TYPES, declared.Revealed)
     threats = staticmethod(threats_of)
     law_settings: ClassVar[audits.Configurations] = {"encrypted": hidden.SMALL}
     """The plain variant; the checked one has tests of its own."""
@@ -178,7 +176,7 @@ class EncryptedAUC(hidden.HiddenAUC, tp.Protocol):
         """Introductions, a secret, masked counts, and an answer to open."""
         uploads, aggregator = yield from steps.masked_uploads(self, steps.send_masked)
         answer = aggregator.answer(uploads)
-        return self.concluded((yield from opened(steps.open_masked, self, answer)))
+        return self.concluded((yield from confirming.opened(steps.open_masked, self, answer)))
 
     @property
     def masked_scheme(self) -> MaskedScheme:
@@ -250,7 +248,7 @@ def masked_traffic(protocol: Any, scenario: tp.Scenario) -> tp.Traffic:
     aucs, rounds = protocol.auc_count, 5 if protocol.checked else 4
     sent = steps.session_bytes(scenario.clients, aucs * protocol.masked_scheme.upload_bytes)
     sent += FIGURES_BYTES + FIGURE_BYTES * aucs
-    sent += fields.message_size(tag=TAG_BYTES) if protocol.checked else 0
+    sent += fields.message_size(tag=confirming.TAG_BYTES) if protocol.checked else 0
     return tp.Traffic(round(sent), rounds, round_seconds(rounds, scenario))
 
 

@@ -10,17 +10,14 @@ from typing import Any
 import numpy as np
 
 from tacit.crypto import masking
-from tacit.crypto.homomorphic import keys
-from tacit.crypto.homomorphic.engine import HomomorphicError
+from tacit.crypto.homomorphic import engine, keys
 from tacit.data.clients import Clients
 from tacit.data.ragged import Ragged
 from tacit.privacy.cost import UNPROTECTED
 from tacit.privacy.noise import NoiseSource
 from tacit.protocol import fields
 from tacit.protocol.conversation import ClientState, Query, Reply, Step, step
-from tacit.protocols.encrypted import sessions
-from tacit.protocols.encrypted.confirming import confirm_answer, tell_opened
-from tacit.protocols.encrypted.masked_scheme import class_cells
+from tacit.protocols.encrypted import confirming, masked_scheme, sessions
 from tacit.protocols.encrypted.masked_sides import MaskedAggregator, MaskedParty
 
 SECRET_BYTES = 16
@@ -77,7 +74,7 @@ def send_masked(clients: Clients, query: Query, noise: NoiseSource, state: Clien
         time in one session.
     """
     seat = counting_seat(clients, query, state)
-    cells = class_cells(clients, query.protocol.threshold_scores)
+    cells = masked_scheme.class_cells(clients, query.protocol.threshold_scores)
     uploads = party_of(query.protocol, seat).uploads(*cells, seat.indices)
     return {"counts": sessions.as_field(uploads)}
 
@@ -100,7 +97,7 @@ def open_masked(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     HomomorphicError : where this party is in no session, or not all parties confirmed this answer.
     DataError : where a class is absent, or there are too few records for the agreed bound.
     """
-    return tell_opened(
+    return confirming.tell_opened(
         clients,
         query,
         state,
@@ -153,7 +150,7 @@ def counting_seat(clients: Clients, query: Query, state: ClientState) -> session
     seat = sessions.seat_of(state)
     sent = sessions.SessionNote.of(sessions.SENT, query.protocol, seat)
     if state.recall(sent.key) is not None:
-        raise HomomorphicError("the counts of this session were sent already")
+        raise engine.HomomorphicError("the counts of this session were sent already")
     seat = sessions.with_secret(seat, query.per_client["box"])
     state.keep(sessions.NOTE, seat)
     sent.write(state)
@@ -241,5 +238,5 @@ def session_bytes(clients: int, upload_bytes: int) -> float:
 
 
 STEPS = (meet, seal_secret, send_masked, open_masked)
-CHECKED_STEPS = (meet, seal_secret, send_masked, confirm_answer, open_masked)
+CHECKED_STEPS = (meet, seal_secret, send_masked, confirming.confirm_answer, open_masked)
 """Those where the aggregator may be malicious."""

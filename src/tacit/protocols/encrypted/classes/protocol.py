@@ -22,13 +22,10 @@ from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.secure_sum.masking import derive
 from tacit.data.categories import check_names
 from tacit.metrics.ranking import auc
-from tacit.protocol import audits
-from tacit.protocol.declared import Revealed
-from tacit.protocols.encrypted import hidden, sessions, steps
-from tacit.protocols.encrypted.confirming import opened_once
+from tacit.protocol import audits, declared
+from tacit.protocols.encrypted import confirming, hidden, protocol, sessions, steps
 from tacit.protocols.encrypted.masked_scheme import Certain, MaskedScheme, class_cells
 from tacit.protocols.encrypted.masked_sides import MaskedParty
-from tacit.protocols.encrypted.protocol import MASKED_THRESHOLDS, masked_forecast, masked_traffic
 from tacit.results.estimate import Estimate
 from tacit.results.figure import MACRO_AUC
 from tacit.results.parts import Breakdown, Part
@@ -64,7 +61,7 @@ def by_class_threats_of(settings: Mapping[str, Any]) -> tp.ThreatModel:
 
 
 @dataclass(frozen=True, eq=False)
-class ClassesRevealed(Revealed):
+class ClassesRevealed(declared.Revealed):
     """The figures as a client computed them: those of all classes, and of their mean.
 
     Parameters
@@ -198,7 +195,7 @@ def open_masked_classes(
             _opened(class_party(party, number), each, query) for number, each in enumerate(answers)
         ]
 
-    figures = opened_once(query, state, opened)
+    figures = confirming.opened_once(query, state, opened)
     areas = np.array([each.value for each in figures])
     half_ranges = np.array([each.half_range for each in figures])
     revealed = ClassesRevealed.of(areas, half_ranges)
@@ -331,7 +328,7 @@ class EncryptedClassAUC(hidden.HiddenAUC, tp.Protocol):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_names("classes", self.classes)
-        self.take_thresholds(MASKED_THRESHOLDS)
+        self.take_thresholds(protocol.MASKED_THRESHOLDS)
         _ = self.masked_scheme
 
     @property
@@ -369,7 +366,7 @@ class EncryptedClassAUC(hidden.HiddenAUC, tp.Protocol):
         unknown = result_by_class(self.classes, nothing, nothing, (hidden.PARTIES_ONLY,))
         return replace(unknown, breakdown=None)
 
-    def revealed_result(self, revealed: Revealed) -> tp.ServerResult:
+    def revealed_result(self, revealed: declared.Revealed) -> tp.ServerResult:
         """The result that a party has, where it was told."""
         if not isinstance(revealed, ClassesRevealed):
             raise HomomorphicError("a party of this protocol is told the AUCs of all classes")
@@ -407,5 +404,5 @@ def classes_families(scenario: tp.Scenario) -> list[tp.Family]:
 
 
 PLANNING = tp.Planning.of_figure(
-    classes_families, masked_forecast, masked_traffic, EncryptedClassAUC.figure
+    classes_families, protocol.masked_forecast, protocol.masked_traffic, EncryptedClassAUC.figure
 )

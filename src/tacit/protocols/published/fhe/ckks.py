@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.crypto.homomorphic import schemes
-from tacit.crypto.homomorphic.engine import HomomorphicError
+from tacit.crypto.homomorphic import engine, schemes
 from tacit.crypto.homomorphic.keys import key_seed
 from tacit.crypto.homomorphic.schemes import SLOTS, CkksEvaluator, CkksSecretKey
 from tacit.data.errors import DataError
@@ -113,7 +112,7 @@ class ApproximateParty:
         DataError : where a class is absent.
         """
         if len(answers) != ANSWERS:
-            raise HomomorphicError(f"there are {ANSWERS} answers, got {len(answers)}")
+            raise engine.HomomorphicError(f"there are {ANSWERS} answers, got {len(answers)}")
         numerator, denominator, paired = (self._secret_key.decrypted(answer) for answer in answers)
         if denominator < MIN_DENOMINATOR:
             raise DataError(
@@ -134,7 +133,7 @@ class ApproximateParty:
         # an AUC is from 0 to 1, and none to all of the pairs share a cell; NaN is in no range
         possible = -error <= numerator <= most + error < math.inf
         if not (possible and least <= paired + error <= 2 * (most + error)):
-            raise HomomorphicError(
+            raise engine.HomomorphicError(
                 "the answer holds numbers that no honest computation gives: the aggregator did not "
                 "compute as agreed"
             )
@@ -169,7 +168,7 @@ class ApproximateAggregator:
         HomomorphicError : for bytes that are not ciphertexts.
         """
         if any(len(upload) != CIPHERTEXTS for upload in uploads):
-            raise HomomorphicError(f"every party sends {CIPHERTEXTS} ciphertexts")
+            raise engine.HomomorphicError(f"every party sends {CIPHERTEXTS} ciphertexts")
         evaluator = CkksEvaluator(self.keys, self.scheme.length)
         rising, falling, positives, negatives = (
             evaluator.total([each[index] for each in uploads]) for index in range(CIPHERTEXTS)

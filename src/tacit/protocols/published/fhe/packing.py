@@ -17,8 +17,7 @@ from math import inf, isqrt, nextafter
 import numpy as np
 
 from tacit.arrays import Floats, Integers
-from tacit.crypto.homomorphic import schemes
-from tacit.crypto.homomorphic.engine import HomomorphicError
+from tacit.crypto.homomorphic import engine, schemes
 from tacit.data.clients import Clients
 from tacit.protocols.encrypted.masked_scheme import Certain, Products, check_numbers, class_cells
 
@@ -38,7 +37,7 @@ MAX_PRODUCTS = 909
 """Largest number of products: with more, other products reach ``Layout.positions``."""
 
 
-class CheatingError(HomomorphicError):
+class CheatingError(engine.HomomorphicError):
     """The answer fails the parties' checks; there is no AUC."""
 
 

@@ -15,14 +15,11 @@ from typing import Any, ClassVar, Literal
 import tacit.protocol as tp
 from tacit.crypto.homomorphic import keys
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.protocol import audits
-from tacit.protocol.declared import Revealed
+from tacit.protocol import audits, declared
 from tacit.protocol.scenario import round_seconds
 from tacit.protocol.settings import chosen
-from tacit.protocols.encrypted import hidden, sessions, steps
+from tacit.protocols.encrypted import hidden, masked_scheme, sessions, steps
 from tacit.protocols.encrypted.confirming import Exchange, confirm_answer, opened, tell_opened
-from tacit.protocols.encrypted.masked_scheme import Certain
-from tacit.protocols.encrypted.sessions import STATE_TYPES
 from tacit.protocols.published.fhe import ckks
 from tacit.protocols.published.fhe.bfv import SHARES, ExactAggregator, ExactParty, ExactScheme
 from tacit.protocols.published.fhe.packing import MAX_PRODUCTS, Scale, cumulative_counts
@@ -130,9 +127,9 @@ def open_answer(
     )
 
 
-def _decrypted(settings: Any, seat: sessions.Seat, answer: bytes) -> Certain:
+def _decrypted(settings: Any, seat: sessions.Seat, answer: bytes) -> masked_scheme.Certain:
     answers = keys.read(answer, keys.Kind.ANSWER, seat.known_meeting.session, keys.EVERYBODY)
-    estimate: Certain = _party(settings, seat).decrypted(answers)
+    estimate: masked_scheme.Certain = _party(settings, seat).decrypted(answers)
     return estimate
 
 
@@ -284,7 +281,7 @@ class FheAUC(hidden.HiddenAUC, tp.Protocol):
         f"published-fhe-{scheme}": {**hidden.SMALL, "scheme": scheme} for scheme in ("bfv", "ckks")
     }
     """Both schemes; the checked one has tests of its own."""
-    state_types = (*STATE_TYPES, Revealed)
+    state_types = (*sessions.STATE_TYPES, declared.Revealed)
     needs_all = True
 
     def __post_init__(self) -> None:
