@@ -12,6 +12,7 @@ import tacit
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.masking import MaskedValueError
 from tacit.data import clients, errors
+from tacit.protocols.encrypted.masked_scheme import Products
 from tacit.protocols.published.fhe import bfv, packing
 
 THRESHOLDS, PARTIES, RECORDS = 10, 3, 3000
@@ -25,11 +26,18 @@ def federation() -> clients.Clients:
     return clients.Clients.split(scores, labels, PARTIES, seed=0)
 
 
-def true_numbers() -> tuple[int, int]:
-    """X and Y, of which honest answers are multiples."""
-    counts = packing.cumulative_counts(federation(), np.linspace(0.0, 1.0, THRESHOLDS))
-    whole = 2 * int((counts.rising.sum(axis=1) * counts.falling.sum(axis=1)).sum())
-    return whole, 2 * int(counts.positives.sum()) * int(counts.negatives.sum())
+def counts() -> packing.Counts:
+    return packing.cumulative_counts(federation(), np.linspace(0.0, 1.0, THRESHOLDS))
+
+
+def true_numbers(made: packing.Counts | None = None) -> Products:
+    """X, Y and Z in plain integers, of which honest answers are multiples."""
+    made = made or counts()
+    rising, falling, inside = (
+        each.sum(axis=1) for each in (made.rising, made.falling, made.inside)
+    )
+    pairs = int(made.positives.sum()) * int(made.negatives.sum())
+    return Products(int(rising @ falling), pairs, int(inside @ falling))
 
 
 def reduced(numbers: tuple[int, int], modulus: int) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -48,7 +56,7 @@ def reduced(numbers: tuple[int, int], modulus: int) -> tuple[tuple[int, int], tu
 
 def forging_multiplier(modulus: int) -> int:
     """Takes the numbers, which it knows, to a small positive pair of another ratio."""
-    numbers = true_numbers()
+    numbers = 2 * true_numbers().numerator, 2 * true_numbers().denominator
     parallel, other = reduced(numbers, modulus)
     sign = 1 if parallel[1] > 0 else -1
     steps = 2 + max(-value // abs(short) for value, short in zip(other, parallel, strict=True))
@@ -57,15 +65,12 @@ def forging_multiplier(modulus: int) -> int:
 
 
 def exact_area() -> float:
-    whole, pairs = true_numbers()
-    return whole / (2 * pairs)
+    return true_numbers().numerator / (2 * true_numbers().denominator)
 
 
 def exact_half_range() -> float:
     """The pairs that share a cell, half of them, over all."""
-    counts = packing.cumulative_counts(federation(), np.linspace(0.0, 1.0, THRESHOLDS))
-    tied = int((counts.inside.sum(axis=1) * counts.falling.sum(axis=1)).sum())
-    return tied / (2 * int(counts.positives.sum()) * int(counts.negatives.sum()))
+    return true_numbers().tied / (2 * true_numbers().denominator)
 
 
 FORGED, UNCHANGED = "forged", "AUC unchanged"

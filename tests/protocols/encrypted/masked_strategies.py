@@ -208,7 +208,7 @@ def read(room: Room, made: bytes) -> Elements:
 
 def short_vector(room: Room) -> bytes:
     """The multiplier that takes the true numbers to the shortest pair of another ratio."""
-    numerator, denominator = (number // 2 for number in forging.true_numbers())
+    numerator, denominator, _ = forging.true_numbers()
     pair = forging.reduced((numerator, denominator), PRIME)[1]
     return answers(room, multiplier=pair[1] * pow(denominator, -1, PRIME) % PRIME)
 

@@ -19,9 +19,9 @@ from tacit.crypto.homomorphic.schemes import (
     bfv_parameters,
     plaintext,
 )
-from tacit.protocols.published.fhe import bfv, packing
+from tacit.protocols.published.fhe import bfv
 from tests.protocols.encrypted import forging
-from tests.protocols.encrypted.forging import HONEST, PARTIES, SCHEME, THRESHOLDS, WRAPPING
+from tests.protocols.encrypted.forging import HONEST, PARTIES, SCHEME, WRAPPING
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +47,7 @@ class Room(forging.Room):
     @classmethod
     def new(cls, earlier: Room | None = None) -> Room:
         party = KeptParty(SCHEME, os.urandom(32), os.urandom(16), PARTIES)
-        counts = packing.cumulative_counts(forging.federation(), np.linspace(0.0, 1.0, THRESHOLDS))
-        uploads = party.uploads(counts, range(PARTIES))
+        uploads = party.uploads(forging.counts(), range(PARTIES))
         return cls(party, uploads, earlier, party.evaluation_keys())
 
     @cached_property

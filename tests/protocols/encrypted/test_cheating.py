@@ -59,7 +59,7 @@ def test_an_answer_that_counts_as_forged(sessions: list[Room]) -> None:
     room = sessions[0]
     scheme = replace(SCHEME, checked=False)
     party = KeptParty(scheme, room.party.secret, room.party.session, PARTIES)
-    uploads = party.uploads(counts(), range(PARTIES))
+    uploads = party.uploads(forging.counts(), range(PARTIES))
     positions = dict.fromkeys(scheme.layout.falling().tolist(), 3)
 
     def added(_: Room) -> list[bytes]:
@@ -98,10 +98,6 @@ Answer = Callable[[Checks], list[int]]
 """What an aggregator answers to a run."""
 
 
-def counts() -> packing.Counts:
-    return packing.cumulative_counts(forging.federation(), np.linspace(0.0, 1.0, THRESHOLDS))
-
-
 def secrets(**changes: Any) -> list[Checks]:
     made = [Checks.derive(os.urandom(32), run, THRESHOLDS) for run in range(RUNS)]
     return [replace(checks, **changes) for checks in made]
@@ -126,7 +122,7 @@ def plain_answer(
     """
     layout, parties = checks.layout, [one for one in range(PARTIES) if one != leave_out]
     total: Any = sum(
-        checks.polynomial(counts().of(party), NOTHING, party, PARTIES).astype(object)
+        checks.polynomial(forging.counts().of(party), NOTHING, party, PARTIES).astype(object)
         for party in parties
     )
     products = total[layout.rising()] * total[layout.falling()] * factors

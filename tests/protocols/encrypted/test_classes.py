@@ -190,6 +190,8 @@ def test_masked_counts_are_sent_once_a_session_with_the_words_of_all_classes() -
         parties.answer(0)
     with pytest.raises(MaskedValueError, match="not those of 4 classes"):
         pieces(bytes(10), 4)
+    with pytest.raises(MaskedValueError, match="0 bytes are not those of 4 classes"):
+        pieces(b"", 4)
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ def test_two_answers_of_one_session_would_give_pooling_parties_the_totals(
             apart, one, other = scheme.field.prime - apart, other, one
         if apart > 2**scheme.least_bits:
             found.append((one.denominator - other.denominator) / apart)
-    pairs = true_numbers()[1] // 2
+    pairs = true_numbers().denominator
     assert max(abs(each / pairs - 1) for each in found) < 1e-4
 
 

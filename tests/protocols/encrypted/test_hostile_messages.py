@@ -17,11 +17,10 @@ from tacit import Clients
 from tacit.crypto.homomorphic import engine, schemes
 from tacit.crypto.homomorphic.engine import HEADER_BYTES, HomomorphicError
 from tacit.crypto.identities import Identity, Roster
-from tacit.crypto.masking import MaskedValueError
 from tacit.data.ragged import Ragged
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import Protocol, Query, Reply, stack
-from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC, pieces
+from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC
 from tacit.protocols.encrypted.sessions import as_field, as_parts
 from tacit.protocols.published.fhe import ckks
 from tacit.protocols.published.fhe.packing import cumulative_counts
@@ -170,12 +169,6 @@ def test_many_hostile_messages(protocol: Any, examples: int) -> None:
         check_one_change(protocol, place, how)
 
     one()
-
-
-@pytest.mark.parametrize("message", [b"", bytes(7)])
-def test_what_is_not_one_piece_a_class_is_refused(message: bytes) -> None:
-    with pytest.raises(MaskedValueError, match=r"bytes"):
-        pieces(message, 4)
 
 
 def with_scale(raw: bytes, scale: float) -> bytes:

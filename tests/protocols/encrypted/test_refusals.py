@@ -63,7 +63,7 @@ def test_refusals_in_many_runs_would_give_the_totals(choose: Choose) -> None:
         choose(middle)
         low, high = (middle, high) if is_accepted(ClientState()) else (low, middle)
     # 2 (c Y + e) <= accepted_most: Y is what the parties accept at most, over 2 c
-    assert scheme.accepted_most / (2 * low) == pytest.approx(true_numbers()[1] // 2, rel=1e-4)
+    assert scheme.accepted_most / (2 * low) == pytest.approx(true_numbers().denominator, rel=1e-4)
 
 
 def test_after_a_refusal_no_session_is_begun(choose: Choose) -> None:
