@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -419,9 +420,7 @@ class Evaluation:
         ------
         ImportError : when matplotlib is not installed.
         """
-        from tacit.results.drawing import draw_evaluation
-
-        return draw_evaluation(self, ax)
+        return import_module("tacit.reporting.displays").draw_evaluation(self, ax)
 
     def _repr_html_(self) -> str:
         return html_table(self.to_rows(), self.warnings)

@@ -1,30 +1,28 @@
-"""Pictures of results in one style, with matplotlib (an extra).
+"""Pictures of results in one style, and display objects in the manner of scikit-learn.
 
-The colours are those of the report's page.
+They need matplotlib (the extra ``plot``). The colours are those of the report's page.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from tacit.arrays import Floats
 from tacit.extras import matplotlib_figure
 from tacit.privacy.cost import Cost
+from tacit.results import estimate as est
 from tacit.results.curves.curve import Band, Curve, Reliability
-from tacit.results.estimate import (
-    POPULATION_INTERVAL,
-    RECORDS_INTERVAL,
-    Estimate,
-    bounds_line,
-    decimals,
-)
+from tacit.results.evaluation import Evaluation
+from tacit.results.several import Comparison, GroupedEvaluation
 
 CARD, INK, SOFT, EDGE = "#ffffff", "#1b1f24", "#4c5561", "#d5dae1"
 ACCENT, BAND, MARK = "#17568f", "#bcd6ee", "#b3470a"
-"""The colours of the light page of a report (``reporting/templates/page.css``)."""
+"""The colours of the light page of a report (``templates/page.css``)."""
 
 
 def new_axes(width: float = 6.0, height: float = 6.6) -> Any:
@@ -38,11 +36,10 @@ def new_axes(width: float = 6.0, height: float = 6.6) -> Any:
     ------
     ImportError : with the install command, when matplotlib is not installed.
     """
-    figure = matplotlib_figure()
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.12)
-    return figure.Figure(figsize=(width, height), layout=layout, facecolor=CARD).subplots()
+    size = width, height
+    figure = matplotlib_figure().Figure(figsize=size, layout="constrained", facecolor=CARD)
+    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
+    return figure.subplots()
 
 
 def styled(axes: Any) -> None:
@@ -106,7 +103,7 @@ class Bar(NamedTuple):
     """
 
     label: str
-    estimate: Estimate
+    estimate: est.Estimate
     exact: float | None = None
 
 
@@ -147,29 +144,20 @@ def draw_bars(
 def _draw(bar: Bar, height: int, axes: Any, named: bool) -> None:
     """A thin line for the population, a thick one for the records, a dot, a mark if exact."""
     estimate = bar.estimate
-    spans = (
-        (
-            estimate.interval(about="population"),
-            POPULATION_INTERVAL,
-            {"color": SOFT, "linewidth": 2},
-        ),
-        (estimate.interval(), RECORDS_INTERVAL, {"color": ACCENT, "linewidth": 8, "alpha": 0.55}),
-    )
-    for (low, high), name, style in spans:
-        if estimate.given and math.isfinite(low) and math.isfinite(high):
-            axes.plot(
-                [low, high],
-                [height, height],
-                solid_capstyle="butt",
-                label=name if named else None,
-                **style,
-            )
+
+    def drawn(across: Sequence[float], label: str, form: str = "", **style: Any) -> None:
+        if all(map(math.isfinite, across)):
+            line = label if named else None
+            axes.plot(across, [height] * len(across), form, label=line, **style)
+
     if estimate.given:
-        label = "estimate" if named else None
-        axes.plot([estimate.value], [height], "o", color=ACCENT, markersize=6, label=label)
-    if bar.exact is not None and math.isfinite(bar.exact):
-        label = "exact (not private)" if named else None
-        axes.plot([bar.exact], [height], "D", color=MARK, markersize=5, label=label)
+        population, records = estimate.interval(about="population"), estimate.interval()
+        flat = {"solid_capstyle": "butt"}
+        drawn(population, est.POPULATION_INTERVAL, color=SOFT, linewidth=2, **flat)
+        drawn(records, est.RECORDS_INTERVAL, color=ACCENT, linewidth=8, alpha=0.55, **flat)
+        drawn([estimate.value], "estimate", "o", color=ACCENT, markersize=6)
+    if bar.exact is not None:
+        drawn([bar.exact], "exact (not private)", "D", color=MARK, markersize=5)
 
 
 RECORDS_BAND = "95 % band (these records)"
@@ -180,7 +168,7 @@ NEAR = 0.05
 """Farther from it than this, no point is marked."""
 
 
-def draw_evaluation(evaluation: Any, axes: Any = None) -> Any:
+def draw_evaluation(evaluation: Evaluation, axes: Any = None) -> Any:
     """The ROC curve with its band where there is one, else the figure with its intervals; the axes.
 
     Raises
@@ -191,9 +179,9 @@ def draw_evaluation(evaluation: Any, axes: Any = None) -> Any:
     bounds = estimate.interval()
     title, caption = f"{figure}: not enough signal", ""
     if estimate.given:
-        title = f"{figure} {estimate.value:.{decimals(bounds)}f}"
+        title = f"{figure} {estimate.value:.{est.decimals(bounds)}f}"
         if estimate.has_interval:
-            caption = f"{RECORDS_INTERVAL}: {bounds_line(bounds)}\n"
+            caption = f"{est.RECORDS_INTERVAL}: {est.bounds_line(bounds)}\n"
     caption += f"{evaluation.protocol['name']}, {cost_words(evaluation.spent)}"
     if evaluation.roc is None:
         bar = Bar("", estimate, evaluation.exact)
@@ -257,3 +245,183 @@ def _mark(curve: Curve, axes: Any) -> None:
         return
     label = f"at threshold {curve.thresholds[index]:.2g}: {up:.2f} found, {across:.2f} false alarms"
     axes.plot([across], [up], "o", color=MARK, markersize=7, label=label, clip_on=False)
+
+
+class _Display:
+    """What displays share: axes once they are drawn, which may be given."""
+
+    ax_: Any = None
+
+    @property
+    def figure_(self) -> Any:
+        """The matplotlib figure; None before it is drawn."""
+        return None if self.ax_ is None else self.ax_.figure
+
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw it.
+
+        Parameters
+        ----------
+        ax : matplotlib axes to draw on; None makes a new figure.
+
+        Raises
+        ------
+        ImportError : when matplotlib is not installed.
+        """
+        self.ax_ = self._drawn(new_axes() if ax is None else ax)
+        return self
+
+    def _drawn(self, ax: Any) -> Any:
+        raise NotImplementedError
+
+
+@dataclass(eq=False)
+class RocCurveDisplay(_Display):
+    """The ROC curve of a result with its band.
+
+    Parameters
+    ----------
+    result : the evaluation.
+    curve : its ROC curve.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> result = tacit.evaluate(tacit.binormal_scores(500, 1500, 0.8, seed=0), "dpauc", epsilon=1.0)
+    >>> display = RocCurveDisplay.from_result(result)
+    >>> display.ax_.get_xlabel(), display.fpr.shape == display.tpr.shape
+    ('false-positive rate', True)
+    """
+
+    result: Evaluation
+    curve: Curve
+
+    @classmethod
+    def from_result(cls, result: Evaluation, *, ax: Any = None) -> RocCurveDisplay:
+        """Make the display and draw it.
+
+        Parameters
+        ----------
+        result : an evaluation.
+        ax : matplotlib axes to draw on; None makes a new figure.
+
+        Raises
+        ------
+        ValueError : where the result has no ROC curve.
+        ImportError : when matplotlib is not installed.
+        """
+        if result.roc is None:
+            raise ValueError(f"{result.protocol['name']} gives no ROC curve")
+        return cls(result, result.roc).plot(ax=ax)
+
+    @property
+    def fpr(self) -> Floats:
+        """The false-positive rates, shape (T,)."""
+        return self.curve.false_positive_rate
+
+    @property
+    def tpr(self) -> Floats:
+        """The true-positive rates, shape (T,)."""
+        return self.curve.true_positive_rate
+
+    @property
+    def roc_auc(self) -> float:
+        """The estimated AUC."""
+        return float(self.result.estimate)
+
+    def _drawn(self, ax: Any) -> Any:
+        return draw_evaluation(self.result, ax)
+
+
+@dataclass(eq=False)
+class CalibrationDisplay(_Display):
+    """The observed share of positives compared with the predicted one, with bands about the
+    population.
+
+    Parameters
+    ----------
+    result : the evaluation.
+    reliability : its buckets.
+    """
+
+    result: Evaluation
+    reliability: Reliability
+
+    @classmethod
+    def from_result(cls, result: Evaluation, *, ax: Any = None) -> CalibrationDisplay:
+        """Make the display and draw it.
+
+        Parameters
+        ----------
+        result : an evaluation.
+        ax : matplotlib axes to draw on; None makes a new figure.
+
+        Raises
+        ------
+        ValueError : where the result has no histogram, or scores state no probability.
+        ImportError : when matplotlib is not installed.
+        """
+        histogram = result.histogram
+        if histogram is None or not histogram.states_probabilities:
+            raise ValueError(f"{result.protocol['name']} gives no calibration of these scores")
+        return cls(result, histogram.reliability()).plot(ax=ax)
+
+    @property
+    def prob_pred(self) -> Floats:
+        """The mean predicted probability of each bucket, shape (T,)."""
+        return self.reliability.predicted
+
+    @property
+    def prob_true(self) -> Floats:
+        """The observed share of positives of each bucket, shape (T,)."""
+        return self.reliability.observed.value
+
+    def _drawn(self, ax: Any) -> Any:
+        draw_reliability(self.reliability, ax)
+        return ax
+
+
+def draw_comparison(comparison: Comparison) -> Any:
+    """Both models' figures and, below, their difference; the figure.
+
+    Raises
+    ------
+    ImportError : with the install command, when matplotlib is not installed.
+    """
+    upper = new_axes(6.4, 4.6)
+    figure = upper.figure
+    upper.remove()
+    upper, lower = figure.subplots(2, 1, height_ratios=(2, 1))
+    exact = comparison.exact or (None, None)
+    models = comparison.first, comparison.second
+    bars = list(map(Bar, comparison.names, models, exact))
+    name = comparison.run.protocol["name"]
+    origin = f"{name}, {cost_words(comparison.spent)} for all three figures"
+    draw_bars(bars, "Two models", origin, "AUC", upper)
+    difference = comparison.difference
+    title = f"{comparison.names[0]} less {comparison.names[1]}"
+    caption = "not enough signal"
+    if comparison.has_signal:
+        title += f": {difference.value:+.4f}"
+        caption = f"{est.RECORDS_INTERVAL}: {est.bounds_line(difference.interval(0.95), '+')}"
+    draw_bars([Bar("", difference)], title, caption, "difference", lower, zero=True)
+    for legend in figure.legends[1:]:
+        legend.remove()
+    return figure
+
+
+def draw_groups(grouped: GroupedEvaluation) -> Any:
+    """Every group's figure below each other; the figure.
+
+    Raises
+    ------
+    ImportError : with the install command, when matplotlib is not installed.
+    """
+    bars = [
+        Bar(group.name if group.has_signal else f"{group.name}: no figure", group.estimate)
+        for group in grouped.groups
+    ]
+    names = {each.evaluation.protocol["name"] for each in grouped.groups if each.evaluation}
+    origin = f"{', '.join(sorted(names))}, {cost_words(grouped.spent)} over all groups together"
+    title = f"{grouped.figure} of {len(bars)} groups"
+    return draw_bars(bars, title, origin, grouped.figure).figure

@@ -15,20 +15,21 @@ from click.testing import CliRunner
 import tacit
 from tacit.cli import main
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.results import drawing
-from tacit.results.curves.curve import Curve
-from tacit.results.displays import draw_comparison, draw_groups
-from tacit.results.drawing import (
+from tacit.reporting import displays as drawing
+from tacit.reporting.displays import (
     MAX_BARS,
     Bar,
     draw_bars,
+    draw_comparison,
     draw_evaluation,
+    draw_groups,
     new_axes,
     operating_point,
 )
+from tacit.results.curves.curve import Curve
 from tacit.results.estimate import Estimate
 
-PAGE = Path(drawing.__file__).parents[1] / "reporting" / "templates" / "page.css"
+PAGE = Path(drawing.__file__).parent / "templates" / "page.css"
 
 
 def curve_of(thresholds: Any) -> Curve:
