@@ -38,8 +38,7 @@ from tacit.protocol import devices
 from tacit.protocol.conversation import Protocol, Query
 from tacit.protocol.devices import DeviceReports
 from tacit.protocol.registry import protocol_of
-from tacit.results import concluding as results
-from tacit.results.evaluation import Evaluation
+from tacit.results import evaluation as results
 from tacit.results.run import Traffic
 
 
@@ -293,7 +292,7 @@ def concluded(terms: Terms, stages: Sequence[devices.Stage]) -> devices.Conclude
 
 def evaluation_of(
     campaign: Campaign, stages: Sequence[devices.Stage], report_bytes: int
-) -> Evaluation:
+) -> results.Evaluation:
     """The result of a campaign in the form of every other result.
 
     Parameters

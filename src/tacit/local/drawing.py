@@ -21,8 +21,7 @@ from tacit.data.reading import RecordFiles
 from tacit.local import turns
 from tacit.local.summing import Progress, Summing, in_one_process, unheard
 from tacit.protocol.devices import Concluded, DeviceReports, ReportsByInput, conversed
-from tacit.results.concluding import evaluation_of
-from tacit.results.evaluation import Evaluation
+from tacit.results.evaluation import Evaluation, evaluation_of
 from tacit.results.run import Traffic
 
 BLOCK_RECORDS = 2**18

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -30,6 +30,7 @@ from tacit.results.parts import Breakdown, Sites
 from tacit.results.run import LeftOut, Traffic
 from tacit.results.saved.integrity import SCHEMA, federation_entry, software_entry, with_fingerprint
 from tacit.results.saved.reading import Result
+from tacit.results.server_result import ServerResult
 from tacit.results.text import as_lines, html_table, protocol_line
 
 LISTED = 200
@@ -429,3 +430,49 @@ class Evaluation:
 def _known(**entries: Any) -> dict[str, Any]:
     """The entries that are not None."""
     return {name: entry for name, entry in entries.items() if entry is not None}
+
+
+def evaluation_of(
+    protocol: Any,
+    concluded: ServerResult,
+    *,
+    names: Sequence[str] = (),
+    before: Sequence[str] = (),
+    per_person: int = 0,
+    **run: Any,
+) -> Evaluation:
+    """What a user reads of a run that has ended, no matter who ran it.
+
+    A process with all records, the coordinator of a federation, the collector of a campaign and a
+    simulation of devices end in this one function.
+
+    Parameters
+    ----------
+    protocol : what was run, with its settings.
+    concluded : the server's result.
+    names : of the participants.
+    before : warnings of the run, which come before those of the result.
+    per_person : as the evaluation has it; where it is above 0, ``spent`` is a person's.
+    run : other fields of the evaluation: what was spent and sent, by how many clients, and so on.
+    """
+    result = concluded.published()
+    supported = result.protection and composition.of_person(result.protection, per_person)
+    person = composition.person_warnings(per_person)
+    return Evaluation(
+        protocol={"name": protocol.name, **protocol.settings},
+        estimate=result.estimate(),
+        roc=result.roc,
+        positives=float(result.positives),
+        negatives=float(result.negatives),
+        figure=protocol.figure,
+        warnings=(*before, *person, *result.warnings_to(tuple(names))),
+        histogram=result.histogram,
+        breakdown=result.breakdown,
+        sites=result.sites,
+        division=result.division,
+        protection=supported,
+        participants=tuple(names),
+        per_person=per_person,
+        decisions=protocol.decisions,
+        **run,
+    )

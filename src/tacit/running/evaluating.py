@@ -20,7 +20,7 @@ from tacit.metrics.ranking import auc
 from tacit.privacy import composition
 from tacit.protocol import declared, registry
 from tacit.protocol.settings import known_settings
-from tacit.results import concluding, evaluation
+from tacit.results import evaluation
 from tacit.results.run import LeftOut, Traffic
 from tacit.running.mpc.runner import NO_LEDGERS, Ledgers, run_mpc
 from tacit.running.simulation import Run, replicate, simulate
@@ -192,7 +192,7 @@ class Setup:
         clients, source = self.clients, self.source
         by_processes = self.engine == "spu"
         computed = HERE if by_processes else IDEAL
-        return concluding.evaluation_of(
+        return evaluation.evaluation_of(
             protocol,
             run.server_result if known is None else known,
             # processes state a person's cost; elsewhere a record's counts per_person times

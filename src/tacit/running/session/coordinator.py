@@ -20,8 +20,7 @@ from tacit.privacy import composition
 from tacit.privacy.cost import cost_line, worst_case
 from tacit.protocol import fields, releases
 from tacit.protocol.values import named_values
-from tacit.results.concluding import evaluation_of
-from tacit.results.evaluation import Evaluation
+from tacit.results.evaluation import Evaluation, evaluation_of
 from tacit.results.run import Traffic
 from tacit.running.mpc.transport import Session
 from tacit.running.session import answers, exchanges, messages
