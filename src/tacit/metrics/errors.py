@@ -286,23 +286,20 @@ class JoinedLaw(ErrorLaw):
     @property
     def variance(self) -> Floats:
         """Of the draws, 0 where errors are normal, shape (R,)."""
-        return np.concatenate(
-            [
-                np.zeros(size) if law is None else np.broadcast_to(law.variance, (size,))
-                for size, law in self.laws
-            ]
-        )
+        parts = [
+            np.broadcast_to(0.0 if law is None else law.variance, (size,))
+            for size, law in self.laws
+        ]
+        return np.concatenate(parts)
 
     def reach(self, normal: Floats, level: float) -> Floats:
         """As for one law, shape (R,)."""
-        made, start = [], 0
-        for size, law in self.laws:
-            part = normal[start : start + size]
-            gaussian = part * scipy.special.ndtri((1 + level) / 2)
-            made.append(
-                gaussian if law is None else np.broadcast_to(law.reach(part, level), (size,))
-            )
-            start += size
+        parts = np.split(normal, np.cumsum([size for size, _ in self.laws])[:-1])
+        gaussian = scipy.special.ndtri((1 + level) / 2)
+        made = [
+            part * gaussian if law is None else np.broadcast_to(law.reach(part, level), part.shape)
+            for part, (_, law) in zip(parts, self.laws, strict=True)
+        ]
         return np.concatenate(made)
 
 
@@ -360,6 +357,34 @@ def _crossing(inside: Floats, level: float) -> Floats:
     rows = np.arange(inside.shape[0])
     before, after = inside[rows, index - 1], inside[rows, index]
     return np.asarray(index - 1 + (level - before) / np.maximum(after - before, 1e-300))
+
+
+def reach(
+    privacy: Floats | float,
+    others: Floats | float,
+    laplace: Floats | float,
+    law: ErrorLaw | None,
+    level: float,
+) -> Floats:
+    """Half the width of an interval, by noise of which a part is not normal, and all else, (...).
+
+    Parameters
+    ----------
+    privacy, others : the errors by noise, and by all else, standard deviations.
+    laplace : the part of ``privacy`` that is one draw of Laplace noise, where there is no law.
+    law : of the part of ``privacy`` that is a sum of few draws.
+    level : the probability that the interval covers.
+
+    Examples
+    --------
+    >>> [round(float(reach(3.0, *each, None, 0.95)), 2) for each in ((4.0, 0.0), (0.0, 3.0))]
+    [9.8, 6.35]
+    """
+    drawn = np.square(laplace) if law is None else law.variance
+    normal = np.hypot(np.sqrt(np.maximum(np.square(privacy) - drawn, 0.0)), others)
+    if law is None:
+        return laplace_normal_reach(np.asarray(laplace), normal, level)
+    return law.reach(normal, level)
 
 
 STEPS = 4

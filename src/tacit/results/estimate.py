@@ -245,12 +245,11 @@ class Estimate:
         """
         sampling = self.sampling_error if population else 0.0
         if self.half_range is not None:
-            return self.half_range + (half_width(0.0, sampling, 0.0, level) if population else 0.0)
+            beyond = errors.reach(0.0, sampling, 0.0, None, level) if population else 0.0
+            return self.half_range + float(beyond)
         hidden = math.hypot(self.approximation_error, sampling)
-        if self.law is not None:
-            others = max(self.privacy_error**2 - float(self.law.variance), 0.0)
-            return float(self.law.reach(np.asarray(math.hypot(math.sqrt(others), hidden)), level))
-        return half_width(self.privacy_error, hidden, self.laplace_error, level)
+        known = self.privacy_error, hidden, self.laplace_error, self.law
+        return float(errors.reach(*known, level))
 
     def to_rows(self) -> list[tuple[str, str]]:
         """The intervals and the error, each named for what it is about."""
@@ -290,24 +289,6 @@ class Estimate:
             **self.shape,
             "interval": numbers(self.interval(0.95)),
         }
-
-
-def half_width(privacy: float, others: float, laplace: float, level: float) -> float:
-    """Half the width of an interval, by noise of which a part is one Laplace draw, and the rest.
-
-    Parameters
-    ----------
-    privacy, others : the errors by noise, and by all else.
-    laplace : the part of ``privacy`` that is one draw.
-    level : the probability that the interval covers.
-
-    Examples
-    --------
-    >>> round(half_width(3.0, 4.0, 0.0, 0.95), 2), round(half_width(3.0, 0.0, 3.0, 0.95), 2)
-    (9.8, 6.35)
-    """
-    normal = np.hypot(np.sqrt(np.maximum(privacy**2 - laplace**2, 0.0)), others)
-    return float(errors.laplace_normal_reach(np.asarray(laplace), np.asarray(normal), level))
 
 
 LEAST_DECIMALS, MOST_DECIMALS = 2, 6

@@ -166,13 +166,8 @@ class ServerResult:
 
     def reach(self, level: float = 0.95) -> Floats:
         """Half the width of each interval of this level, about the data, shape of ``value``."""
-        drawn = np.square(self.laplace_error) if self.law is None else self.law.variance
-        others = np.square(self.privacy_error) - drawn
-        normal = np.hypot(np.sqrt(np.maximum(others, 0.0)), self.approximation_error)
-        if self.law is None:
-            widths = errors.laplace_normal_reach(np.asarray(self.laplace_error), normal, level)
-        else:
-            widths = self.law.reach(normal, level)
+        known = self.privacy_error, self.approximation_error, self.laplace_error, self.law
+        widths = errors.reach(*known, level)
         return np.where(np.isnan(self.half_range), widths, self.half_range)
 
     def covers(self, exact: float, level: float = 0.95) -> NDArray[np.bool_]:
