@@ -44,6 +44,10 @@ class CalibrationFigures:
     uncertainty: float
 
 
+NO_FIGURES = CalibrationFigures(*[math.nan] * 7)
+"""The figures where none can be given."""
+
+
 class DebiasedError(NamedTuple):
     """A calibration error without what noise adds to it, and its standard deviation."""
 
@@ -91,7 +95,7 @@ def calibration_figures(cells: binning.ScoreCells, buckets: int = 15) -> Calibra
     if buckets < 1:
         raise ValueError(f"buckets must be at least 1, got {buckets}")
     if not cells.has_signal:
-        return CalibrationFigures(*[math.nan] * 7)
+        return NO_FIGURES
     wide = binning.Buckets.of(cells, equal_width_starts(cells, buckets))
     deep = binning.Buckets.of(cells, binning.reliable_starts(cells, buckets))
     total = float(cells.totals.sum())

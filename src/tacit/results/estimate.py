@@ -203,8 +203,7 @@ class Estimate:
         ValueError : for a level outside (0, 1) or an unknown ``about``, and for another level than
             0.95 where intervals do not follow from the errors.
         """
-        if not 0 < level < 1:
-            raise ValueError(f"level must be between 0 and 1, both excluded, got {level}")
+        checked_level(level)
         if about not in ("data", "population"):
             raise ValueError(f"an interval is about 'data' or 'population', got {about!r}")
         if self.intervals is not None:
@@ -289,6 +288,13 @@ class Estimate:
             **self.shape,
             "interval": numbers(self.interval(0.95)),
         }
+
+
+def checked_level(level: float) -> float:
+    """The level of an interval, refused outside (0, 1) with a ``ValueError``."""
+    if not 0 < level < 1:
+        raise ValueError(f"level must be between 0 and 1, both excluded, got {level}")
+    return level
 
 
 LEAST_DECIMALS, MOST_DECIMALS = 2, 6

@@ -13,19 +13,11 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
+import scipy
 
 from tacit.metrics import sites as random_effects
 from tacit.metrics.sites import LEAST_SITES
-from tacit.results.estimate import (
-    Estimate,
-    bounds_line,
-    decimals,
-    estimate_line,
-    finite,
-    is_same,
-    measure_of,
-    numbers,
-)
+from tacit.results import estimate as est
 
 ENTRIES = {"class": "classes", "group": "groups"}
 """The entry of the JSON that holds the parts."""
@@ -46,16 +38,16 @@ class Part:
     name: str
     positives: float
     negatives: float
-    figures: Mapping[str, Estimate]
+    figures: Mapping[str, est.Estimate]
     reason: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """The part's entry in the JSON."""
         made: dict[str, Any] = {
             "name": self.name,
-            "records": finite(self.positives + self.negatives),
-            "positives": finite(self.positives),
-            "negatives": finite(self.negatives),
+            "records": est.finite(self.positives + self.negatives),
+            "positives": est.finite(self.positives),
+            "negatives": est.finite(self.negatives),
             "measures": measures_of(self.figures),
         }
         return made | ({"reason": self.reason} if self.reason else {})
@@ -76,7 +68,7 @@ class Difference:
     figure: str
     first: str
     second: str
-    estimate: Estimate
+    estimate: est.Estimate
     called: str = ""
 
     def to_dict(self) -> dict[str, Any]:
@@ -86,7 +78,7 @@ class Difference:
             "called": self.called,
             "first": self.first,
             "second": self.second,
-            **measure_of(self.estimate),
+            **est.measure_of(self.estimate),
         }
 
 
@@ -104,7 +96,7 @@ class Breakdown:
 
     by: str
     parts: tuple[Part, ...]
-    overall: Mapping[str, Estimate] = field(default_factory=dict)
+    overall: Mapping[str, est.Estimate] = field(default_factory=dict)
     differences: tuple[Difference, ...] = ()
 
     def __getitem__(self, name: str) -> Part:
@@ -114,10 +106,7 @@ class Breakdown:
         ------
         KeyError : where there is none.
         """
-        for part in self.parts:
-            if part.name == name:
-                return part
-        raise KeyError(name)
+        return {part.name: part for part in self.parts}[name]
 
     def to_dict(self) -> dict[str, Any]:
         """The entries of a result about its classes or groups."""
@@ -130,7 +119,7 @@ class Breakdown:
 
     def to_rows(self) -> list[tuple[str, str]]:
         """The figures as labelled lines for a person."""
-        rows = [(name, estimate_line(figure)) for name, figure in self.overall.items()]
+        rows = [(name, est.estimate_line(figure)) for name, figure in self.overall.items()]
         figures = [figure for part in self.parts for figure in part.figures.values()]
         values = sorted({each.threshold for each in figures if each.threshold is not None})
         if values:
@@ -138,7 +127,7 @@ class Breakdown:
         for part in self.parts:
             called = f"{self.by} {part.name}"
             rows += [
-                (f"{called}: {name}", estimate_line(figure))
+                (f"{called}: {name}", est.estimate_line(figure))
                 for name, figure in part.figures.items()
             ]
             if part.reason:
@@ -146,17 +135,17 @@ class Breakdown:
         for each in self.differences:
             called = each.called or f"difference of {each.figure}"
             # chance is judged in the interval about the population
-            line = estimate_line(each.estimate, "+", about="population")
+            line = est.estimate_line(each.estimate, "+", about="population")
             rows.append((f"{called}: {each.first} - {each.second}", line))
         return rows
 
 
-def measures_of(figures: Mapping[str, Estimate]) -> dict[str, Any]:
+def measures_of(figures: Mapping[str, est.Estimate]) -> dict[str, Any]:
     """Estimates as measures by name."""
-    return {name: measure_of(figure) for name, figure in figures.items()}
+    return {name: est.measure_of(figure) for name, figure in figures.items()}
 
 
-def difference(first: Estimate, second: Estimate) -> Estimate:
+def difference(first: est.Estimate, second: est.Estimate) -> est.Estimate:
     """The difference of figures about different records, whose errors are independent.
 
     Approximation errors add up: what cells hide may have either sign.
@@ -167,7 +156,7 @@ def difference(first: Estimate, second: Estimate) -> Estimate:
     >>> apart.value, apart.bias
     (1.0, -0.25)
     """
-    return Estimate(
+    return est.Estimate(
         (first.value - first.bias) - (second.value - second.bias),
         math.hypot(first.privacy_error, second.privacy_error),
         math.hypot(first.sampling_error, second.sampling_error),
@@ -200,7 +189,7 @@ class Site:
     """
 
     index: int
-    estimate: Estimate
+    estimate: est.Estimate
     shrunk: float = math.nan
     interval: tuple[float, float] = (math.nan, math.nan)
     false_alarm: float = math.nan
@@ -236,7 +225,7 @@ class SiteFigure:
     reason: str = ""
 
     @classmethod
-    def of(cls, figure: str, scale: Scale, estimates: Sequence[Estimate]) -> SiteFigure:
+    def of(cls, figure: str, scale: Scale, estimates: Sequence[est.Estimate]) -> SiteFigure:
         """The figure of sites with these estimates, modelled where enough of them have one.
 
         An error's variance holds privacy, sampling and approximation; on the scale of log-odds a
@@ -256,25 +245,13 @@ class SiteFigure:
         alarms = random_effects.outlier_probabilities(values, variances)
         for place, index in enumerate(known):
             own = fitted.site(float(values[place]), float(variances[place]))
-            sites[index] = Site(
-                index,
-                estimates[index],
-                _back(own.mean, scale),
-                _both_back(own.interval(), scale),
-                float(alarms[place]),
-            )
-        pooled, new_site = fitted.mixture(), fitted.mixture(fitted.squares)
+            alarm = float(alarms[place])
+            sites[index] = Site(index, estimates[index], *_told(own, scale), alarm)
+        pooled, (_, new_site) = fitted.mixture(), _told(fitted.mixture(fitted.squares), scale)
         between = random_effects.between_variance(values, variances)
         low, high = random_effects.between_interval(values, variances)
-        return cls(
-            figure,
-            scale,
-            tuple(sites),
-            _back(pooled.mean, scale),
-            _both_back(pooled.interval(), scale),
-            (math.sqrt(between), math.sqrt(low), math.sqrt(high)),
-            _both_back(new_site.interval(), scale),
-        )
+        deviations = math.sqrt(between), math.sqrt(low), math.sqrt(high)
+        return cls(figure, scale, tuple(sites), *_told(pooled, scale), deviations, new_site)
 
     def to_dict(self) -> dict[str, Any]:
         """What the JSON says of all sites together."""
@@ -283,11 +260,11 @@ class SiteFigure:
         deviation, low, high = self.between
         return {
             "scale": self.scale,
-            "mean": finite(self.mean),
-            "mean_interval": numbers(self.mean_interval),
-            "deviation": finite(deviation),
-            "deviation_interval": numbers((low, high)),
-            "prediction_interval": numbers(self.prediction_interval),
+            "mean": est.finite(self.mean),
+            "mean_interval": est.numbers(self.mean_interval),
+            "deviation": est.finite(deviation),
+            "deviation_interval": est.numbers((low, high)),
+            "prediction_interval": est.numbers(self.prediction_interval),
         }
 
     def to_rows(self, names: Sequence[str]) -> list[tuple[str, str]]:
@@ -295,27 +272,21 @@ class SiteFigure:
         called = f"sites: {self.figure}"
         if self.reason:
             return [(called, self.reason)]
-        digits = decimals(self.mean_interval)
+        digits = est.decimals(self.mean_interval)
+        mean, new_site, deviation = (
+            f"95 % interval {est.bounds_line(ends, digits=digits)}"
+            for ends in (self.mean_interval, self.prediction_interval, self.between[1:])
+        )
+        apart = f"standard deviation {self.between[0]:.{digits}f} ({self.scale})"
         rows = [
-            (called, f"{self.mean:.{digits}f}, 95 % interval {bounds_line(self.mean_interval)}"),
-            (
-                f"{called}, new site",
-                f"95 % interval {bounds_line(self.prediction_interval, digits=digits)}",
-            ),
-            (
-                f"{called}, between",
-                f"standard deviation {self.between[0]:.{digits}f} ({self.scale}), 95 % interval "
-                f"{bounds_line(self.between[1:], digits=digits)}",
-            ),
+            (called, f"{self.mean:.{digits}f}, {mean}"),
+            (f"{called}, new site", new_site),
+            (f"{called}, between", f"{apart}, {deviation}"),
         ]
-        rows += [
-            (
-                f"{called}, {name_of(site.index, names)}",
-                f"an outlier: {site.estimate.value:.4f}, false alarm {site.false_alarm:.2g}",
-            )
-            for site in self.sites
-            if site.is_outlier
-        ]
+        for site in self.sites:
+            if site.is_outlier:
+                line = f"an outlier: {site.estimate.value:.4f}, false alarm {site.false_alarm:.2g}"
+                rows.append((f"{called}, {name_of(site.index, names)}", line))
         return rows
 
 
@@ -339,7 +310,7 @@ class Sites:
         return self._make()
 
     def __eq__(self, other: object) -> bool:
-        return is_same(self.figures, other.figures) if isinstance(other, Sites) else NotImplemented
+        return isinstance(other, Sites) and est.is_same(self.figures, other.figures)
 
     def __hash__(self) -> int:
         return hash(len(self.figures))
@@ -359,10 +330,7 @@ class Sites:
         ------
         KeyError : where there is none.
         """
-        for each in self.figures:
-            if each.figure == figure:
-                return each
-        raise KeyError(figure)
+        return {each.figure: each for each in self.figures}[figure]
 
     def to_dict(self, names: Sequence[str] = ()) -> dict[str, Any]:
         """The entries of a result about sites; without names they are numbered."""
@@ -389,22 +357,22 @@ def name_of(index: int, names: Sequence[str]) -> str:
 
 def _measure(site: Site) -> dict[str, Any]:
     """A site's measure in the JSON, with what all sites together say of it."""
-    return measure_of(site.estimate) | {
-        "shrunk": finite(site.shrunk),
-        "shrunk_interval": numbers(site.interval),
-        "false_alarm": finite(site.false_alarm),
+    return est.measure_of(site.estimate) | {
+        "shrunk": est.finite(site.shrunk),
+        "shrunk_interval": est.numbers(site.interval),
+        "false_alarm": est.finite(site.false_alarm),
         "outlier": site.is_outlier,
     }
 
 
-def _with_reason(estimate: Estimate, figure: str, known: bool) -> Estimate:
+def _with_reason(estimate: est.Estimate, figure: str, known: bool) -> est.Estimate:
     """The estimate with the reason why it does not enter the model, where it does not."""
     if known or estimate.reason:
         return estimate
     return replace(estimate, reason=f"the error of this {figure} is too large")
 
 
-def _on_scale(estimate: Estimate, scale: Scale) -> tuple[float, float] | None:
+def _on_scale(estimate: est.Estimate, scale: Scale) -> tuple[float, float] | None:
     """The value and the variance of its error on a scale; None where there is none."""
     value = estimate.value - estimate.bias
     variance = estimate.standard_error**2 + estimate.sampling_error**2
@@ -418,11 +386,8 @@ def _on_scale(estimate: Estimate, scale: Scale) -> tuple[float, float] | None:
     return (math.log(value / (1 - value)), stretched) if stretched <= LARGEST_ERROR**2 else None
 
 
-def _back(value: float, scale: Scale) -> float:
-    if scale == "as it is":
-        return value
-    return 1 / (1 + math.exp(-value)) if value > -700 else 0.0
-
-
-def _both_back(ends: tuple[float, float], scale: Scale) -> tuple[float, float]:
-    return _back(ends[0], scale), _back(ends[1], scale)
+def _told(mixture: random_effects.Mixture, scale: Scale) -> tuple[float, tuple[float, float]]:
+    """The mean of a distribution on this scale, and its interval, as figures."""
+    told = np.array([mixture.mean, *mixture.interval()])
+    mean, low, high = (told if scale == "as it is" else scipy.special.expit(told)).tolist()
+    return mean, (low, high)

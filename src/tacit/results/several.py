@@ -8,18 +8,7 @@ from typing import Any
 
 from tacit.privacy import composition
 from tacit.privacy.cost import Cost, cost_line
-from tacit.results.estimate import (
-    POPULATION_INTERVAL,
-    RECORDS_INTERVAL,
-    About,
-    Estimate,
-    bounds_line,
-    decimals,
-    estimate_line,
-    finite,
-    higher_of,
-    numbers,
-)
+from tacit.results import estimate as est
 from tacit.results.evaluation import Evaluation
 from tacit.results.figure import AUC_FIGURE, Figure
 from tacit.results.run import LeftOut
@@ -41,13 +30,13 @@ class Comparison:
     """
 
     names: tuple[str, str]
-    first: Estimate
-    second: Estimate
+    first: est.Estimate
+    second: est.Estimate
     run: Evaluation
     exact: tuple[float, float] | None = None
 
     @property
-    def difference(self) -> Estimate:
+    def difference(self) -> est.Estimate:
         """The first model's AUC less the second's."""
         return self.run.estimate
 
@@ -61,7 +50,7 @@ class Comparison:
         """Whether there is an estimate of the difference."""
         return self.run.has_signal
 
-    def better(self, level: float = 0.95, about: About = "data") -> str:
+    def better(self, level: float = 0.95, about: est.About = "data") -> str:
         """The model with the higher AUC, or nothing where the interval holds zero.
 
         Parameters
@@ -79,7 +68,7 @@ class Comparison:
         >>> comparison.better()
         'first'
         """
-        return higher_of(self.names, self.difference.interval(level, about))
+        return est.higher_of(self.names, self.difference.interval(level, about))
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as the command's JSON: plain numbers, and a fingerprint of all others."""
@@ -90,7 +79,7 @@ class Comparison:
         made: dict[str, Any] = {"schema": COMPARISON_SCHEMA, "difference": estimate}
         aucs = zip(("first", "second"), self.names, (self.first, self.second), strict=True)
         for index, (key, name, auc) in enumerate(aucs):
-            population = numbers(auc.interval(0.95, "population"))
+            population = est.numbers(auc.interval(0.95, "population"))
             made[key] = {"name": name, **auc.to_dict(), "population_interval": population}
             if self.exact is not None:
                 made[key]["exact"] = self.exact[index]
@@ -101,15 +90,15 @@ class Comparison:
         run = dict(self.run.to_rows())
         rows = [("protocol", run.pop("protocol"))]
         for index, auc in enumerate((self.first, self.second)):
-            line = estimate_line(auc)
+            line = est.estimate_line(auc)
             if self.exact is not None:
                 line += f"; exact {self.exact[index]:.6f}, not private"
             rows.append((f"AUC of {self.names[index]}", line))
         apart = f"{self.names[0]} less {self.names[1]}"
-        rows.append((apart, estimate_line(self.difference, "+")))
+        rows.append((apart, est.estimate_line(self.difference, "+")))
         if self.has_signal:
             bounds = self.difference.interval(0.95, about="population")
-            rows.append((POPULATION_INTERVAL, bounds_line(bounds, "+")))
+            rows.append((est.POPULATION_INTERVAL, est.bounds_line(bounds, "+")))
             rows.append(("better", self._verdict()))
         row_names = ("privacy spent", "unit of privacy", "sent by a client", "clients", "noise")
         return rows + [(name, run[name]) for name in row_names if name in run]
@@ -177,16 +166,13 @@ class Group:
     @property
     def estimated_records(self) -> float:
         """The size as the noisy counts of the evaluation say it; NaN where they do not."""
-        if self.evaluation is None:
-            return math.nan
-        return self.evaluation.positives + self.evaluation.negatives
+        known = self.evaluation
+        return math.nan if known is None else known.positives + known.negatives
 
     @property
-    def estimate(self) -> Estimate:
+    def estimate(self) -> est.Estimate:
         """The figure; NaN where there is none."""
-        if self.evaluation is None:
-            return Estimate(math.nan, math.nan, math.nan)
-        return self.evaluation.estimate
+        return est.Estimate.absent("") if self.evaluation is None else self.evaluation.estimate
 
     @property
     def has_signal(self) -> bool:
@@ -241,7 +227,7 @@ class GroupedEvaluation:
         )
         return (*self.notes, *sentences)
 
-    def spread(self, level: float = 0.95, about: About = "data") -> Spread | None:
+    def spread(self, level: float = 0.95, about: est.About = "data") -> Spread | None:
         """How far the groups lie apart, over those that say anything; None for fewer than two.
 
         The interval is simultaneous: each of G groups has one at ``1 - (1 - level) / G``
@@ -262,7 +248,7 @@ class GroupedEvaluation:
         known = [group for group in self.groups if group.has_signal]
         if len(known) < 2:
             return None
-        each = simultaneous_level(level, len(known))
+        each = 1 - (1 - est.checked_level(level)) / len(known)
         all_bounds = [(group, self._bounds(group, each, about)) for group in known]
         informative = [(group, bounds) for group, bounds in all_bounds if bounds is not None]
         if len(informative) < 2:
@@ -279,7 +265,7 @@ class GroupedEvaluation:
             tuple(group.name for group, _ in informative),
         )
 
-    def _bounds(self, group: Group, level: float, about: About) -> tuple[float, float] | None:
+    def _bounds(self, group: Group, level: float, about: est.About) -> tuple[float, float] | None:
         """A group's interval, within what an AUC can be; None where that says nothing."""
         low, high = group.estimate.interval(level, about)
         if not math.isfinite(high - low):
@@ -302,7 +288,7 @@ class GroupedEvaluation:
                     {
                         "name": group.name,
                         "records": group.records,
-                        "estimated_records": finite(group.estimated_records),
+                        "estimated_records": est.finite(group.estimated_records),
                         "reason": group.reason or None,
                         "result": None if group.evaluation is None else group.evaluation.to_dict(),
                     }
@@ -322,42 +308,18 @@ class GroupedEvaluation:
         spread = self.spread()
         if spread is not None:
             bounds = spread.low, spread.high
-            rows.append(
-                (
-                    "spread",
-                    f"{spread.value:.{decimals(bounds)}f}, {RECORDS_INTERVAL} "
-                    f"{bounds_line(bounds)} ({spread.highest} over {spread.lowest}"
-                    f"{self._uninformative(spread)})",
-                )
-            )
+            around = f"{est.RECORDS_INTERVAL} {est.bounds_line(bounds)}"
+            others = [group.name for group in self.groups if group.name not in spread.among]
+            among = f"; without {', '.join(others)}" if others else ""
+            ends = f"{spread.highest} over {spread.lowest}{among}"
+            rows.append(("spread", f"{spread.value:.{est.decimals(bounds)}f}, {around} ({ends})"))
         if self.left_out is not None:
             rows += self.left_out.to_rows()
         rows.append(("privacy spent", _spent(self.spent)))
         return rows
 
-    def _uninformative(self, spread: Spread) -> str:
-        names = [group.name for group in self.groups if group.name not in spread.among]
-        return f"; without {', '.join(names)}" if names else ""
-
     def _repr_html_(self) -> str:
         return html_table(self.to_rows(), self.warnings)
-
-
-def simultaneous_level(level: float, count: int) -> float:
-    """The level of each of ``count`` intervals that hold together with probability ``level``.
-
-    Raises
-    ------
-    ValueError : for a level outside (0, 1).
-
-    Examples
-    --------
-    >>> round(simultaneous_level(0.95, 5), 6)
-    0.99
-    """
-    if not 0 < level < 1:
-        raise ValueError(f"level must be between 0 and 1, both excluded, got {level}")
-    return 1 - (1 - level) / count
 
 
 def _size(group: Group) -> str:
@@ -370,10 +332,8 @@ def _size(group: Group) -> str:
 
 
 def _line(group: Group) -> str:
-    size = _size(group)
-    if not group.has_signal:
-        return f"not enough signal ({size})"
-    return f"{estimate_line(group.estimate)} ({size})"
+    figure = est.estimate_line(group.estimate) if group.has_signal else "not enough signal"
+    return f"{figure} ({_size(group)})"
 
 
 def _spent(spent: Cost) -> str:

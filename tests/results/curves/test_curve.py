@@ -95,7 +95,7 @@ class TestJson:
     def test_every_diagram_is_strict_json(self) -> None:
         rates, ends = band([0.9, math.nan]), np.array([0.0, 0.5], dtype=np.float64)
         curve = PrecisionRecall(ends, rates, rates).to_dict()
-        diagram = Reliability(ends, ends + 0.5, ends + 0.25, rates, ends * 100).to_dict()
+        diagram = Reliability(ends, ends + 0.5, ends + 0.25, ends * 100, rates).to_dict()
         for made in (curve, diagram):
             json.dumps(made, allow_nan=False)
             assert {len(values) for values in made.values()} == {2}

@@ -22,7 +22,7 @@ from tacit.metrics.cells.binning import merge
 from tacit.metrics.cells.score_distribution import ScoreDistribution, rising_fractions
 from tacit.metrics.functional import rate_name
 from tacit.results.curves.score_axis import ScoreAxis
-from tacit.results.estimate import Estimate, Numbers, numbers
+from tacit.results.estimate import Estimate, Numbers, checked_level, numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,9 +47,7 @@ class Band:
         ------
         ValueError : for a level outside (0, 1).
         """
-        if not 0 < level < 1:
-            raise ValueError(f"level must be between 0 and 1, both excluded, got {level}")
-        reach = NormalDist().inv_cdf((1 + level) / 2)
+        reach = NormalDist().inv_cdf((1 + checked_level(level)) / 2)
         error = reach * np.hypot(self.privacy_error, self.sampling_error)
         return np.clip(self.value - error, 0.0, 1.0), np.clip(self.value + error, 0.0, 1.0)
 
@@ -79,25 +77,28 @@ class Band:
         return {f"{name}_low": numbers(low), f"{name}_high": numbers(high)}
 
 
+class _Columns:
+    """Curves as lists of numbers; a band is its rates, their errors and its limits."""
+
+    def to_dict(self) -> dict[str, Numbers]:
+        """The curve as lists of numbers, absent ones null."""
+        made: dict[str, Numbers] = {}
+        for name, each in vars(self).items():
+            made |= each.to_dict(name) if isinstance(each, Band) else {name: numbers(each)}
+        return made
+
+
 @dataclass(frozen=True, eq=False)
-class PrecisionRecall:
+class PrecisionRecall(_Columns):
     """Precision and recall at ascending thresholds, shape (T,)."""
 
     thresholds: Floats
     recall: Band
     precision: Band
 
-    def to_dict(self) -> dict[str, Numbers]:
-        """The curve as lists of numbers."""
-        return {
-            "thresholds": numbers(self.thresholds),
-            **self.recall.to_dict("recall"),
-            **self.precision.to_dict("precision"),
-        }
-
 
 @dataclass(frozen=True, eq=False)
-class Reliability:
+class Reliability(_Columns):
     """The observed share of positives in buckets of ascending score, compared with the predicted
     one.
 
@@ -105,21 +106,15 @@ class Reliability:
     ----------
     low, high : the borders of the buckets, shape (T,).
     predicted : the mean score of each bucket's records.
-    observed : the share of positives among them.
     records : the estimated number of records in each bucket.
+    observed : the share of positives among them.
     """
 
     low: Floats
     high: Floats
     predicted: Floats
-    observed: Band
     records: Floats
-
-    def to_dict(self) -> dict[str, Numbers]:
-        """The diagram as lists of numbers."""
-        columns = ("low", "high", "predicted", "records")
-        made = {name: numbers(getattr(self, name)) for name in columns}
-        return made | self.observed.to_dict("observed")
+    observed: Band
 
 
 UNIT = (0.0, 1.0)

@@ -9,32 +9,17 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.arrays import Floats
+from tacit.metrics import calibration as cal
 from tacit.metrics import curves, functional, trees
-from tacit.metrics.calibration import (
-    CalibrationFigures,
-    DebiasedError,
-    calibration_figures,
-    debiased_ece,
-    width_error,
-)
 from tacit.metrics.cells import binning
 from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.metrics.functional import Functional
+from tacit.results import estimate as est
 from tacit.results.curves import curve
 from tacit.results.curves.calibrator import Calibrator
 from tacit.results.curves.score_axis import EVEN_AXIS, ScoreAxis, in_unit_interval
-from tacit.results.estimate import (
-    POPULATION_INTERVAL,
-    Estimate,
-    bounds_line,
-    decimals,
-    estimate_line,
-    finite,
-    numbers,
-)
 
 MAX_CELLS = 2**14
 """The most cells that are written into a result."""
@@ -79,7 +64,7 @@ class Histogram:
         return self.axis.half is not None
 
     @cached_property
-    def starts(self) -> NDArray[np.int64]:
+    def starts(self) -> binning.Starts:
         """The first cell of every equi-depth bucket."""
         return binning.equi_depth_starts(self.counts.sum(axis=0), self.buckets)
 
@@ -121,7 +106,7 @@ class Histogram:
             made[name] = self._estimate(rate, every, self._cut_error(rate, above[0]), make.limits)
         return made
 
-    def average_precision(self) -> Estimate:
+    def average_precision(self) -> est.Estimate:
         """The average precision over the buckets, or over all cells where counts are exact.
 
         The error of measuring on cells falls with the square of their width: it is estimated as a
@@ -165,18 +150,9 @@ class Histogram:
 
     def roc(self) -> curve.Curve:
         """The ROC curve at the buckets' borders, with privacy and sampling errors."""
-        starts = self.starts
-        across = self._borders["false-positive rate"].falling()
-        up = self._borders["recall"].falling()
-        return curve.Curve(
-            self.edges[starts],
-            across.value,
-            up.value,
-            across.privacy_error,
-            up.privacy_error,
-            across.sampling_error,
-            up.sampling_error,
-        )
+        across, up = (self._borders[name].falling() for name in ("false-positive rate", "recall"))
+        errors = across.privacy_error, up.privacy_error, across.sampling_error, up.sampling_error
+        return curve.Curve(self.edges[self.starts], across.value, up.value, *errors)
 
     def smooth_curves(self) -> curve.SmoothCurves:
         """The ROC and the precision-recall curve between the borders of cells, without errors.
@@ -221,16 +197,15 @@ class Histogram:
         sampling = np.sqrt(likely * (1 - likely) / np.maximum(totals, 1.0))
         ends = np.append(self.edges[starts[1:]], self.edges[-1])
         observed = curve.Band(share.value, share.privacy_error, sampling).within()
-        return curve.Reliability(self.edges[starts], ends, self._stated(starts), observed, totals)
+        return curve.Reliability(self.edges[starts], ends, self._stated(starts), totals, observed)
 
-    def calibration(self) -> CalibrationFigures:
+    def calibration(self) -> cal.CalibrationFigures:
         """How far the probabilities that scores state are from the shares of positives.
 
         Over the finest cells. All figures are NaN for real numbers, which state no probability.
         """
-        if not self.states_probabilities:
-            return CalibrationFigures(*[math.nan] * len(CalibrationFigures.__dataclass_fields__))
-        return calibration_figures(self.finest)
+        known = self.states_probabilities
+        return cal.calibration_figures(self.finest) if known else cal.NO_FIGURES
 
     def calibrator(self, method: str = "bbq") -> Calibrator:
         """A map from scores of this unit to calibrated probabilities, fitted on the buckets.
@@ -241,7 +216,7 @@ class Histogram:
         """
         return Calibrator.from_cells(self.cells, method, unit=self.axis.unit)
 
-    def debiased_ece(self) -> DebiasedError:
+    def debiased_ece(self) -> cal.DebiasedError:
         """The expected calibration error over the buckets, less what privacy and sampling add.
 
         Errors of buckets inflate an average of absolute differences. A bucket's p positives and n
@@ -249,37 +224,29 @@ class Histogram:
         sampling. Real numbers state no probability, and have no such error: it is NaN.
         """
         if not self.states_probabilities:
-            return DebiasedError(math.nan, math.nan)
+            return cal.DebiasedError(math.nan, math.nan)
         cells = self.cells
         positives, negatives = np.maximum(cells.positives, 0.0), np.maximum(cells.negatives, 0.0)
-        totals = 2 * cells.variance + positives + negatives
-        return debiased_ece(
-            binning.Buckets(
-                cells.predicted, cells.positives, cells.totals, cells.variance + positives, totals
-            )
+        variances = cells.variance + positives, 2 * cells.variance + positives + negatives
+        return cal.debiased_ece(
+            binning.Buckets(cells.predicted, cells.positives, cells.totals, *variances)
         )
 
     def to_rows(self) -> list[tuple[str, str]]:
         """The figures as labelled lines for a person."""
-        average = ("average precision", estimate_line(self.average_precision()))
+        average = ("average precision", est.estimate_line(self.average_precision()))
         if self.axis.half is None:
             return [average, ("calibration error (ECE)", NO_CALIBRATION_ERROR)]
         half, ece = self.at(self.axis.half), self.debiased_ece()
         named = {"precision": "precision", "recall": "recall", "accuracy": "accuracy", "f1": "F1"}
-        calibration = Estimate(ece.value, ece.standard_error, 0.0, limits=curve.UNIT)
-        bounds = calibration.interval(0.95)
-        return [
-            average,
-            *(
-                (f"{label} at {self.axis.half:g}", estimate_line(half[name]))
-                for name, label in named.items()
-            ),
-            (
-                "calibration error (ECE)",
-                f"{ece.value:.{decimals(bounds)}f}, {POPULATION_INTERVAL} {bounds_line(bounds)}, "
-                f"{self.starts.size} buckets",
-            ),
+        bounds = est.Estimate(ece.value, ece.standard_error, 0.0, limits=curve.UNIT).interval()
+        around = f"{est.POPULATION_INTERVAL} {est.bounds_line(bounds)}"
+        line = f"{ece.value:.{est.decimals(bounds)}f}, {around}, {self.starts.size} buckets"
+        rates = [
+            (f"{label} at {self.axis.half:g}", est.estimate_line(half[name]))
+            for name, label in named.items()
         ]
+        return [average, *rates, ("calibration error (ECE)", line)]
 
     def to_dict(self) -> dict[str, Any]:
         """The curves and figures as plain numbers and lists."""
@@ -288,7 +255,7 @@ class Histogram:
             "buckets": int(self.starts.size),
             "supported_buckets": self.supported,
             "average_precision": self.average_precision().to_dict(),
-            "certain_range": numbers(self.certain_range()),
+            "certain_range": est.numbers(self.certain_range()),
             "at_half": self._half_entry(),
             "precision_recall": self.precision_recall().to_dict(),
             "rates": curve.rates_entry(self.edges[self.starts], self.rates()),
@@ -309,7 +276,7 @@ class Histogram:
             "buckets": self.buckets,
             "noise": {
                 # infinity, which an unobserved level has, is null
-                **{name: None if x is None else numbers(x) for name, x in by_level.items()},
+                **{name: None if x is None else est.numbers(x) for name, x in by_level.items()},
                 "extra": float(self.noise.extra),
                 "centred": bool(self.noise.centred),
             },
@@ -356,14 +323,14 @@ class Histogram:
         if not self.states_probabilities:
             return {}
         figures, honest = self.calibration(), self.debiased_ece()
-        entry = {name: finite(getattr(figures, name)) for name in figures.__dataclass_fields__}
+        entry = {name: est.finite(getattr(figures, name)) for name in figures.__dataclass_fields__}
         return entry | {
-            "debiased_ece": finite(honest.value),
-            "debiased_ece_error": finite(honest.standard_error),
-            "width_error": finite(width_error(self.finest)),
+            "debiased_ece": est.finite(honest.value),
+            "debiased_ece_error": est.finite(honest.standard_error),
+            "width_error": est.finite(cal.width_error(self.finest)),
         }
 
-    def _score_cells(self, runs: NDArray[np.int64]) -> binning.ScoreCells:
+    def _score_cells(self, runs: binning.Starts) -> binning.ScoreCells:
         """The counts of runs of cells that start here, with the variance of their noise.
 
         Runs stay apart where their scores differ as numbers from 0 to 1: far out, several cells may
@@ -385,7 +352,7 @@ class Histogram:
         positives, negatives = binning.merge(self.counts, starts)
         return binning.ScoreCells(edges, positives, negatives, noise, centres)
 
-    def _stated(self, starts: NDArray[np.int64]) -> Floats:
+    def _stated(self, starts: binning.Starts) -> Floats:
         """The mean probability that the scores of each bucket state; NaN where they state none."""
         if not self.states_probabilities:
             return np.full(starts.size, np.nan)
@@ -402,44 +369,32 @@ class Histogram:
         """Every rate at every bucket's lower border, as it comes."""
         starts = self.starts
         above = np.triu(np.ones((starts.size, starts.size)))
-        drawn = ("precision", "recall", "accuracy", "f1")
-        made = {
-            name: functional.RATES[functional.rate_name(name)](self._merged, above)
-            for name in drawn
-        } | {"false-positive rate": functional.false_positive_rate(self._merged, above)}
-        return {name: self._band(rate, starts) for name, rate in made.items()}
+        drawn = {
+            "precision": functional.positive_predictive_value,
+            "recall": functional.sensitivity,
+            "accuracy": functional.accuracy,
+            "f1": functional.f1,
+            "false-positive rate": functional.false_positive_rate,
+        }
+        return {name: self._band(make(self._merged, above), starts) for name, make in drawn.items()}
 
-    def _band(self, rate: Functional, starts: NDArray[np.int64]) -> curve.Band:
+    def _band(self, rate: Functional, starts: binning.Starts) -> curve.Band:
         """A rate of the buckets that start at these cells, with its errors."""
-        known = np.isfinite(rate.value)
-        privacy = np.where(known, self._privacy_error(rate, known, starts), np.nan)
-        return curve.Band(
-            rate.value, privacy, rate.sampling_error(binning.merge(self.counts, starts))
-        )
-
-    def _privacy_error(
-        self, rate: Functional, known: NDArray[np.bool_], starts: NDArray[np.int64]
-    ) -> Floats:
-        """The error by noise of a rate where it is known; none of exact counts."""
-        if self.noise.exact:
-            return np.zeros_like(rate.value)
-        gradient = np.where(known[..., np.newaxis, np.newaxis], rate.gradient, 0.0)
-        sizes = np.diff(starts, append=self.counts.shape[-1])
-        return np.asarray(np.sqrt(self.variance(np.repeat(gradient, sizes, axis=-1))))
+        known, error = np.isfinite(rate.value), np.zeros_like(rate.value)
+        if not self.noise.exact:
+            gradient = np.where(known[..., np.newaxis, np.newaxis], rate.gradient, 0.0)
+            sizes = np.diff(starts, append=self.counts.shape[-1])
+            error = np.sqrt(self.variance(np.repeat(gradient, sizes, axis=-1)))
+        sampling = rate.sampling_error(binning.merge(self.counts, starts))
+        return curve.Band(rate.value, np.where(known, error, np.nan), sampling)
 
     def _estimate(
-        self,
-        rate: Functional,
-        starts: NDArray[np.int64],
-        hidden: float,
-        limits: tuple[float, float],
-    ) -> Estimate:
+        self, rate: Functional, starts: binning.Starts, hidden: float, limits: tuple[float, float]
+    ) -> est.Estimate:
         """The first of a figure's values, with what cells hide of it."""
         band = self._band(rate, starts)
-        value, privacy, sampling = (
-            float(each[0]) for each in (band.value, band.privacy_error, band.sampling_error)
-        )
-        return Estimate(value, privacy, sampling, hidden).within(limits)
+        errors = float(band.privacy_error[0]), float(band.sampling_error[0]), hidden
+        return est.Estimate(float(band.value[0]), *errors).within(limits)
 
     def _cut_error(self, rate: Functional, above: Floats) -> float:
         """The error of a threshold inside a cell, by the share of its records that lies above.

@@ -17,32 +17,9 @@ import scipy
 from tacit.arrays import Floats
 from tacit.data import units
 from tacit.metrics import functional, operating_points
+from tacit.results import estimate as est
 from tacit.results.curves.histogram import Histogram
-from tacit.results.estimate import (
-    POPULATION_INTERVAL,
-    REACH,
-    RECORDS_INTERVAL,
-    Estimate,
-    Numbers,
-    bounds_line,
-    decimals,
-    estimate_line,
-    measure_of,
-    numbers,
-)
-from tacit.results.measures import figures
-from tacit.results.measures.catalogue import (
-    CATALOGUE,
-    ESSENTIAL,
-    THRESHOLDS,
-    Entry,
-    benefit_at,
-    benefit_of_all,
-    gain_at,
-    label,
-    named,
-    names,
-)
+from tacit.results.measures import catalogue, figures
 from tacit.results.measures.figures import CellView
 from tacit.results.measures.smooth_calibration import smooth_calibration
 from tacit.results.text import ruled
@@ -56,27 +33,36 @@ BINS = 20
 """Number of groups of the distribution of scores."""
 
 
-def decision_curve(view: CellView) -> dict[str, Numbers]:
+def decision_curve(view: CellView) -> dict[str, est.Numbers]:
     """Net benefit of the scores and of treating everybody, at probabilities from 0.01 to 0.99.
 
     A net benefit is at most the prevalence, that of treating just the positives. Where a band is
     wider than that, it says nothing, and its points are absent.
     """
-    benefit = _banded(view, "net_benefit", lambda v: benefit_at(v, BENEFIT_POINTS), figures.BENEFIT)
+    benefit = _banded(
+        view, "net_benefit", lambda v: catalogue.benefit_at(v, BENEFIT_POINTS), figures.BENEFIT
+    )
     low, high = (np.array(benefit[f"net_benefit_{end}"], dtype=float) for end in ("low", "high"))
     share = np.asarray(functional.prevalence(view.counts).value).item()
     shown = high - low <= share
     return {
-        "thresholds": numbers(BENEFIT_POINTS),
+        "thresholds": est.numbers(BENEFIT_POINTS),
         **{
-            name: numbers(np.where(shown, np.minimum(np.array(curve, dtype=float), share), np.nan))
+            name: est.numbers(
+                np.where(shown, np.minimum(np.array(curve, dtype=float), share), np.nan)
+            )
             for name, curve in benefit.items()
         },
-        **_banded(view, "treat_all", lambda v: benefit_of_all(v, BENEFIT_POINTS), figures.BENEFIT),
+        **_banded(
+            view,
+            "treat_all",
+            lambda v: catalogue.benefit_of_all(v, BENEFIT_POINTS),
+            figures.BENEFIT,
+        ),
     }
 
 
-def calibration_curve(view: CellView) -> dict[str, Numbers] | None:
+def calibration_curve(view: CellView) -> dict[str, est.Numbers] | None:
     """The smooth share of positives at stated probabilities; None where none could be fitted.
 
     The band is that of the log-odds, which are linear in the coefficients, as probabilities: a
@@ -90,15 +76,15 @@ def calibration_curve(view: CellView) -> dict[str, Numbers] | None:
     observed = _banded(
         view, "observed", partial(_smooth, log_odds), figures.SMOOTH, scipy.special.expit
     )
-    return {"predicted": numbers(scipy.special.expit(log_odds)), **observed}
+    return {"predicted": est.numbers(scipy.special.expit(log_odds)), **observed}
 
 
-def score_distribution(view: CellView) -> dict[str, Numbers]:
+def score_distribution(view: CellView) -> dict[str, est.Numbers]:
     """The part of each class's records in groups of neighbouring scores."""
     inner = _inner_borders(view)
     ends = view.scores_of(np.array([0.0, float(view.size)]))
     edges = np.concatenate([ends[:1], inner, ends[1:]])
-    made = {"low": numbers(edges[:-1]), "high": numbers(edges[1:])}
+    made = {"low": est.numbers(edges[:-1]), "high": est.numbers(edges[1:])}
     for name, row in (("positives", 0), ("negatives", 1)):
         made |= _banded(view, name, partial(_class_parts, inner, row), figures.RATE)
     return made
@@ -112,11 +98,11 @@ def _inner_borders(view: CellView) -> Floats:
     return view.scores_of(np.linspace(ends[0], ends[1], BINS - 1))
 
 
-def gain_curve(view: CellView) -> dict[str, Numbers]:
+def gain_curve(view: CellView) -> dict[str, est.Numbers]:
     """The part of the positives among parts of the records, from the highest score down."""
     return {
-        "shares": numbers(GAIN_POINTS),
-        **_banded(view, "gain", lambda v: gain_at(v, GAIN_POINTS), figures.RATE),
+        "shares": est.numbers(GAIN_POINTS),
+        **_banded(view, "gain", lambda v: catalogue.gain_at(v, GAIN_POINTS), figures.RATE),
     }
 
 
@@ -141,7 +127,7 @@ def _banded(
     make: figures.Make,
     kind: figures.Kind,
     shown: Callable[[Floats], Floats] = np.asarray,
-) -> dict[str, Numbers]:
+) -> dict[str, est.Numbers]:
     """A curve's values with pointwise 95 % bands about the population, absent numbers null.
 
     Parameters
@@ -159,7 +145,7 @@ def _banded(
     value = np.where(figures.stands_out(view, figure), figure.value, np.nan)
     low, high = kind.limits
     return {
-        f"{name}{end}": numbers(shown(np.clip(value + steps * REACH * error, low, high)))
+        f"{name}{end}": est.numbers(shown(np.clip(value + steps * est.REACH * error, low, high)))
         for end, steps in (("", 0), ("_low", -1), ("_high", 1))
     }
 
@@ -169,7 +155,7 @@ CURVE_CELLS = 2**11
 
 
 @dataclass(frozen=True, eq=False)
-class Measures(Mapping[str, Estimate]):
+class Measures(Mapping[str, est.Estimate]):
     """What follows from a histogram beyond its own figures.
 
     Everything is computed from the published counts, and costs no further privacy.
@@ -181,10 +167,12 @@ class Measures(Mapping[str, Estimate]):
     """
 
     view: CellView
-    thresholds: tuple[float, ...] = THRESHOLDS
+    thresholds: tuple[float, ...] = catalogue.THRESHOLDS
 
     @classmethod
-    def of(cls, histogram: Histogram, thresholds: tuple[float, ...] = THRESHOLDS) -> Measures:
+    def of(
+        cls, histogram: Histogram, thresholds: tuple[float, ...] = catalogue.THRESHOLDS
+    ) -> Measures:
         """The measures of a histogram.
 
         Raises
@@ -197,10 +185,10 @@ class Measures(Mapping[str, Estimate]):
         return cls(CellView.of(histogram), thresholds)
 
     @cached_property
-    def by_name(self) -> Mapping[str, Estimate]:
+    def by_name(self) -> Mapping[str, est.Estimate]:
         """Every figure by its name, absent ones with the reason."""
-        made: dict[str, Estimate] = {}
-        for entry in CATALOGUE:
+        made: dict[str, est.Estimate] = {}
+        for entry in catalogue.CATALOGUE:
             made |= self._of_entry(entry)
         return made
 
@@ -209,25 +197,27 @@ class Measures(Mapping[str, Estimate]):
         """Why there is no figure at all; None where both classes have enough records."""
         return figures.too_few_records(self.view)
 
-    def _of_entry(self, entry: Entry) -> dict[str, Estimate]:
+    def _of_entry(self, entry: catalogue.Entry) -> dict[str, est.Estimate]:
         """The figures of an entry of the catalogue."""
         listed, reason = entry.listed(self.thresholds), self._too_few
         if reason is None and entry.stated and not self.view.states_probabilities:
             reason = figures.NO_PROBABILITIES
         if reason is not None or not listed:
-            return {name: Estimate.absent(reason or "") for name in listed}
+            return {name: est.Estimate.absent(reason or "") for name in listed}
         return dict(zip(listed, entry.measures(self.view, self.thresholds), strict=True))
 
-    def __getitem__(self, text: str) -> Estimate:
+    def __getitem__(self, text: str) -> est.Estimate:
         """One figure by its name or its words, such as ``"net benefit at 0.2"``.
 
         Raises
         ------
         KeyError : for a figure that there is not; the message lists those that there are.
         """
-        known = named(text) if isinstance(text, str) else None
+        known = catalogue.named(text) if isinstance(text, str) else None
         if known is None:
-            raise KeyError(f"{text!r} is no measure; known are {', '.join(names(self.thresholds))}")
+            raise KeyError(
+                f"{text!r} is no measure; known are {', '.join(catalogue.names(self.thresholds))}"
+            )
         name, thresholds = known
         if set(thresholds) <= set(self.thresholds):
             return self.named(name)
@@ -241,13 +231,13 @@ class Measures(Mapping[str, Estimate]):
 
     def __str__(self) -> str:
         """A table of all figures with their intervals, about these records and the population."""
-        rows = [("figure", "value", RECORDS_INTERVAL, POPULATION_INTERVAL)]
-        rows += [(label(name), *_cells(each)) for name, each in self.by_name.items()]
+        rows = [("figure", "value", est.RECORDS_INTERVAL, est.POPULATION_INTERVAL)]
+        rows += [(catalogue.label(name), *_cells(each)) for name, each in self.by_name.items()]
         return "\n".join(ruled(rows))
 
     __repr__ = __str__
 
-    def named(self, name: str) -> Estimate:
+    def named(self, name: str) -> est.Estimate:
         """One figure by its name, without the time that others take.
 
         Raises
@@ -256,18 +246,18 @@ class Measures(Mapping[str, Estimate]):
         """
         if "by_name" in vars(self):  # all were computed already
             return self.by_name[name]
-        for entry in CATALOGUE:
+        for entry in catalogue.CATALOGUE:
             if name in entry.listed(self.thresholds):
                 return self._of_entry(entry)[name]
         raise KeyError(name)
 
     @cached_property
-    def curves(self) -> Mapping[str, Mapping[str, Numbers]]:
+    def curves(self) -> Mapping[str, Mapping[str, est.Numbers]]:
         """Curves with their bands by name; without those that do not exist."""
         if self._too_few is not None:
             return {}
         view = self.view.merged(CURVE_CELLS)
-        made: dict[str, Mapping[str, Numbers] | None] = {
+        made: dict[str, Mapping[str, est.Numbers] | None] = {
             "score_distribution": score_distribution(view),
             "gain_curve": gain_curve(view),
         }
@@ -279,31 +269,35 @@ class Measures(Mapping[str, Estimate]):
     def to_rows(self) -> list[tuple[str, str]]:
         """The essential figures as labelled lines for a person."""
         measures = self.by_name
-        shown = [name for name in ESSENTIAL if measures[name].reason != figures.NO_PROBABILITIES]
+        shown = [
+            name
+            for name in catalogue.ESSENTIAL
+            if measures[name].reason != figures.NO_PROBABILITIES
+        ]
         if not shown:
             return []
         shown += [f"net_benefit_at_{threshold:g}" for threshold in self._shown_thresholds()]
-        return [(label(name), estimate_line(measures[name])) for name in shown]
+        return [(catalogue.label(name), est.estimate_line(measures[name])) for name in shown]
 
     def _shown_thresholds(self) -> tuple[float, ...]:
         """Those that were chosen; of the default ones the nearest to the prevalence."""
         share = self.by_name["prevalence"].value
-        if self.thresholds != THRESHOLDS or not math.isfinite(share):
+        if self.thresholds != catalogue.THRESHOLDS or not math.isfinite(share):
             return self.thresholds
         return (min(self.thresholds, key=lambda threshold: abs(threshold - share)),)
 
     def to_dict(self) -> dict[str, Any]:
         """The entries of a result."""
         return {
-            "measures": {name: measure_of(measure) for name, measure in self.by_name.items()},
+            "measures": {name: est.measure_of(measure) for name, measure in self.by_name.items()},
             **self.curves,
         }
 
 
-def _cells(measure: Estimate) -> tuple[str, str, str]:
+def _cells(measure: est.Estimate) -> tuple[str, str, str]:
     """A figure and its intervals about these records and the population, for a table."""
     if not measure.given:
         return "none", measure.reason, ""
     around = measure.interval(), measure.interval(about="population")
-    value = f"{measure.value:.{decimals(around[0])}f}"
-    return value, bounds_line(around[0]), bounds_line(around[1])
+    value = f"{measure.value:.{est.decimals(around[0])}f}"
+    return value, est.bounds_line(around[0]), est.bounds_line(around[1])
