@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -17,6 +16,10 @@ from tacit.metrics.functional import Functional, both, ratio
 
 CLIP = 1e-6
 """Least distance of a score from 0 and 1 when its log-odds are taken."""
+
+
+MOST_LOG_ODDS = 30.0
+"""Largest size of the log-odds that a cell states; the outermost cells may have no last score."""
 
 
 def platt(cells: ScoreCells) -> tuple[float, float]:
@@ -85,6 +88,7 @@ LARGEST_WEIGHT = 4.0
 """Log-odds beyond which a cell weighs no more in the slope's equation: noise in the many cells at
 the ends would outweigh the records."""
 
+STEPS, PRECISION = 50, 1e-10
 SUFFICIENT = 4.0
 """Least curvature of the equations in standard errors of its noise; below it they do not determine
 the line, and their linearisation fails."""
@@ -130,41 +134,44 @@ def calibration_line(
     >>> round(slope.value, 6), abs(round(intercept.value, 6))
     (0.5, 0.0)
     """
-    counts, ones = np.stack((positives, negatives)), np.ones((1, odds.size))
-    only = _last_coefficient(counts, ones, odds, variance)
-    line = _last_coefficient(counts, np.vstack((ones, odds)), 0.0, variance)
+    odds = np.clip(odds, -MOST_LOG_ODDS, MOST_LOG_ODDS)
+    both = np.stack([np.ones_like(odds), odds])
+    only = _solved(odds, both[:1], positives, negatives, variance)
+    line = _solved(odds, both, positives, negatives, variance)
     return None if only is None or line is None else (only, line)
 
 
-def _last_coefficient(
-    counts: Floats, design: Floats, offset: Floats | float, variance: Variance
+def _solved(
+    odds: Floats, design: Floats, positives: Floats, negatives: Floats, variance: Variance
 ) -> Fitted | None:
-    """The last coefficient; None where its curvature does not stand clear of its noise."""
+    """The last coefficient; with one row of the design the slope is 1."""
     weighed = np.clip(design, -LARGEST_WEIGHT, LARGEST_WEIGHT)
+    fixed = odds if design.shape[0] == 1 else np.zeros_like(odds)
+    totals = positives + negatives
+    point = np.zeros(1) if design.shape[0] == 1 else np.array([0.0, 1.0])
+    for _ in range(STEPS):
+        fitted = scipy.special.expit(fixed + point @ design)
+        residual = weighed @ (positives - totals * fitted)
+        curved = fitted * (1 - fitted)
+        curvature = (weighed * (totals * curved)) @ design.T
+        if not _is_determined(curvature, weighed[-1] * curved * design[-1], variance):
+            return None
+        step = np.clip(np.linalg.solve(curvature, residual), -1.0, 1.0)
+        point = point + step
+        if np.abs(step).max() < PRECISION:
+            influence = np.linalg.solve(curvature, weighed)[-1]
+            by_positive, by_negative = influence * (1 - fitted), -influence * fitted
+            noise = variance(by_positive) + variance(by_negative)
+            sampling = float(positives @ by_positive**2 + negatives @ by_negative**2)
+            errors = float(np.sqrt(noise)), float(np.sqrt(max(sampling, 0.0)))
+            return Fitted(float(point[-1]), *errors)
+    return None
 
-    def determined(curvature: Floats, fitted: Floats) -> bool:
-        # both classes add to the noise of the curvature
-        noise = 2 * variance(weighed[-1] * fitted * (1 - fitted) * design[-1])
-        clear = curvature[-1, -1] > SUFFICIENT * np.sqrt(noise)
-        return bool(clear and np.linalg.det(curvature) > 0)
 
-    fit = logistic_fit(counts, design, offset, weighed, determined)
-    if fit is None:
-        return None
-    by_class = fit.gradient[-1]
-    sampling = max(float(np.sum(counts * by_class**2)), 0.0)
-    noise = sum(map(variance, by_class))
-    return Fitted(float(fit.coefficients[-1]), math.sqrt(max(noise, 0.0)), math.sqrt(sampling))
-
-
-def _is_positive(curvature: Floats, _: Floats) -> bool:
-    """Whether a curvature has no direction without information."""
-    diagonal = np.diag(curvature)
-    if not (np.isfinite(curvature).all() and (diagonal > 0).all()):
-        return False
-    scale = 1 / np.sqrt(diagonal)
-    values = np.linalg.eigvalsh(curvature * scale * scale[:, np.newaxis])
-    return bool(values[0] > LEAST_CURVATURE * values[-1])
+def _is_determined(curvature: Floats, weights: Floats, variance: Variance) -> bool:
+    """Whether the last diagonal entry stands clear of its noise, which both classes add to."""
+    clear = curvature[-1, -1] > SUFFICIENT * np.sqrt(2 * variance(weights))
+    return bool(clear and np.linalg.det(curvature) > 0)
 
 
 MOST_STEPS = 50
@@ -175,7 +182,7 @@ LEAST_CURVATURE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class LogisticFit:
-    """Coefficients of a logistic regression of the labels, with their dependence on the counts.
+    """Coefficients that maximise the likelihood of the labels, with their dependence on the counts.
 
     Parameters
     ----------
@@ -196,39 +203,31 @@ class LogisticFit:
 
 
 def logistic_fit(
-    counts: Floats,
-    design: Floats,
-    offset: Floats | float = 0.0,
-    weighed: Floats | None = None,
-    determined: Callable[[Floats, Floats], bool] = _is_positive,
+    counts: Floats, design: Floats, offset: Floats | float = 0.0
 ) -> LogisticFit | None:
-    """Solve ``sum_j z_j (p_j - t_j expit(x_j b + offset_j)) = 0`` by Newton steps.
+    """Solve ``sum_j x_j (p_j - t_j expit(x_j b + offset_j)) = 0`` by Newton steps.
 
     The equation is linear in the counts for every b, so noise leaves it unbiased. The implicit
     function theorem gives the coefficients' gradient: a record with the label y adds
-    ``H^-1 z (y - expit(x b))``, H the curvature ``sum t z x' q (1 - q)``. With z = x the
-    coefficients maximise the likelihood.
+    ``H^-1 x (y - expit(x b))``, H the curvature ``sum t x x' q (1 - q)``.
 
     Parameters
     ----------
     counts : shape (2, B); noisy ones may be negative.
     design : shape (D, B).
     offset : a term whose coefficient is 1, shape (B,).
-    weighed : z, shape (D, B); None for the design.
-    determined : whether a curvature, with the fitted probabilities, determines the coefficients.
 
     Returns
     -------
-    LogisticFit, or None where the curvature is not determined or Newton's steps do not end.
+    LogisticFit, or None where the curvature is not positive or Newton's steps do not end.
     """
     positives, totals = counts[0], counts.sum(axis=0)
-    weights = design if weighed is None else weighed
     point = np.zeros(design.shape[0])
     for _ in range(MOST_STEPS):
         fitted = scipy.special.expit(point @ design + offset)
-        score = weights @ (positives - totals * fitted)
-        curvature = (weights * (totals * fitted * (1 - fitted))) @ design.T
-        if not determined(curvature, fitted):
+        score = design @ (positives - totals * fitted)
+        curvature = (design * (totals * fitted * (1 - fitted))) @ design.T
+        if not _is_positive(curvature):
             return None
         step = np.linalg.solve(curvature, score)
         # steps are shortened to 2 in any coefficient: far starts overshoot
@@ -239,7 +238,7 @@ def logistic_fit(
     else:
         return None
     inverse = np.linalg.inv(curvature)
-    each = inverse @ weights
+    each = inverse @ design
     gradient = both(each * (1 - fitted), -each * fitted)
     # z = (inverse x)_d / inverse[d, d], the residual of term d by the others
     residual = each / np.diag(inverse)[:, np.newaxis]
@@ -295,3 +294,13 @@ def calibration_ratio(counts: Floats, predicted: Floats, members: Floats) -> Fun
     [1.25]
     """
     return ratio(counts, both(members * predicted, members * predicted), both(members, 0.0))
+
+
+def _is_positive(curvature: Floats) -> bool:
+    """Whether a curvature has no direction without information."""
+    diagonal = np.diag(curvature)
+    if not (np.isfinite(curvature).all() and (diagonal > 0).all()):
+        return False
+    scale = 1 / np.sqrt(diagonal)
+    values = np.linalg.eigvalsh(curvature * scale * scale[:, np.newaxis])
+    return bool(values[0] > LEAST_CURVATURE * values[-1])

@@ -255,20 +255,19 @@ def pictures_of(result: Result, prefix: str) -> Iterator[Picture]:
     result : the result.
     prefix : starts the pictures' ids.
     """
-    content = result.content
+    content, essential = result.content, has_essentials(result)
+    precision = "precision_recall" if "precision_recall" in content else "rates"
     if "roc" in content:
         yield _roc(result, prefix)
-    if has_essentials(result):
-        if "calibration_curve" in content:
-            yield _calibration(content, prefix)
-        if "decision_curve" in content:
-            yield _decisions(content, prefix)
-        if "score_distribution" in content:
-            yield _distribution(content, prefix)
-    if "precision_recall" in content or "rates" in content:
-        yield _precision(content, prefix)
-    if "reliability" in content:
-        yield _reliability(content, prefix)
+    for entry, drawn, is_essential in (
+        ("calibration_curve", _calibration, True),
+        ("decision_curve", _decisions, True),
+        ("score_distribution", _distribution, True),
+        (precision, _precision, False),
+        ("reliability", _reliability, False),
+    ):
+        if entry in content and (essential or not is_essential):
+            yield drawn(content, prefix)
 
 
 def reviewed(content: Mapping[str, Any]) -> list[str]:
@@ -279,13 +278,7 @@ def reviewed(content: Mapping[str, Any]) -> list[str]:
 
 def _roc(result: Result, prefix: str) -> Picture:
     curve = result.content["roc"]
-    columns = (
-        ("False-positive rate", curve["false_positive_rate"]),
-        ("True-positive rate", curve["true_positive_rate"]),
-        ("Band from", curve["true_positive_rate_low"]),
-        ("to", curve["true_positive_rate_high"]),
-        (THRESHOLD, curve["thresholds"]),
-    )
+    columns = _columns(curve, "false_positive_rate", "true_positive_rate")
     edges = [known(edge) for edge in _edges(curve, "false_positive_rate", "true_positive_rate")]
     # at both corners nothing is estimated
     outline = [sorted([(0.0, 0.0), *edge, (1.0, 1.0)]) if edge else [] for edge in edges]
@@ -309,10 +302,7 @@ def _precision(content: Mapping[str, Any], prefix: str) -> Picture:
     """Precision over recall; without a band where it comes from rates of unknown error."""
     curve = content.get("precision_recall", content.get("rates"))
     banded = "precision_recall" in content
-    columns: tuple[Column, ...] = (("Recall", curve["recall"]), ("Precision", curve["precision"]))
-    if banded:
-        columns += (("Band from", curve["precision_low"]), ("to", curve["precision_high"]))
-    columns += ((THRESHOLD, curve["thresholds"]),)
+    columns = _columns(curve, "recall", "precision", banded=banded)
     edges = _edges(curve, "recall", "precision")
     share = _prevalence(content)
     level = [Series("reference", "", [(0.0, share), (1.0, share)])]
@@ -336,12 +326,7 @@ def _precision(content: Mapping[str, Any], prefix: str) -> Picture:
 
 def _reliability(content: Mapping[str, Any], prefix: str) -> Picture:
     diagram = content["reliability"]
-    columns = (
-        ("Mean score", diagram["predicted"]),
-        ("Share of positives", diagram["observed"]),
-        ("Band from", diagram["observed_low"]),
-        ("to", diagram["observed_high"]),
-    )
+    columns = _columns(diagram, "predicted", "observed")
     edges = _edges(diagram, "predicted", "observed")
     graph = Graph(
         f"{prefix}-reliability",
@@ -427,6 +412,27 @@ def _distribution(content: Mapping[str, Any], prefix: str) -> Picture:
 def _essential(graph: Graph, caption: str, curve: Mapping[str, Any]) -> Picture:
     columns = tuple((name.replace("_", " "), values) for name, values in curve.items())
     return Picture(graph, f"{caption} {BAND}", columns, essential=True)
+
+
+HEADINGS = {
+    "false_positive_rate": "False-positive rate",
+    "true_positive_rate": "True-positive rate",
+    "recall": "Recall",
+    "precision": "Precision",
+    "predicted": "Mean score",
+    "observed": "Share of positives",
+    "thresholds": THRESHOLD,
+}
+"""Headings of the columns of readable pictures."""
+
+
+def _columns(
+    curve: Mapping[str, Any], across: str, up: str, banded: bool = True
+) -> tuple[Column, ...]:
+    """The numbers of a readable picture: across, up, the band, and thresholds if there are any."""
+    band = {f"{up}_low": "Band from", f"{up}_high": "to"} if banded else {}
+    names = [across, up, *band, *(["thresholds"] if "thresholds" in curve else [])]
+    return tuple(((HEADINGS | band)[name], curve[name]) for name in names)
 
 
 def _rows(curve: Mapping[str, Any], name: str) -> list[list[float]]:

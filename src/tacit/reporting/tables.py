@@ -11,12 +11,12 @@ import io
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from tacit.reporting.pictures import IntervalBar
 from tacit.reporting.words import between, decimal
-from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL, Estimate, decimals
+from tacit.results import estimate as est
 from tacit.results.measures.catalogue import label
 from tacit.results.saved import reading
 from tacit.results.saved.reading import Bounds, Result, bounds_of, estimate_of, number
@@ -97,7 +97,6 @@ def reasons_of(parts: Sequence[Part]) -> list[tuple[str, str]]:
 
 AS_IT_IS = "as it is"
 NO_SIGNAL = "the noise left no signal"
-UNKNOWN = (math.nan, math.nan)
 
 
 class Row(NamedTuple):
@@ -105,38 +104,45 @@ class Row(NamedTuple):
 
     Parameters
     ----------
-    name, text : for programs, and for people.
-    values : the estimate, both intervals' ends, the errors by privacy, cells and sampling, and the
-        threshold; NaN for what does not exist.
-    reason : why there is no estimate; empty where there is one.
+    name, text : for programs, and for people where they read another name.
+    estimate : the figure, or the reason why there is none.
     """
 
     name: str
-    text: str
-    values: Sequence[float]
-    reason: str
+    estimate: est.Estimate
+    text: str = ""
+
+    @property
+    def reason(self) -> str:
+        """Why there is no estimate; empty where there is one and nothing is said."""
+        return self.estimate.reason or ("" if self.estimate.given else NO_SIGNAL)
 
 
 def figure_rows(document: reading.Document) -> Iterator[Row]:
     """The figures of a file in its order."""
     if isinstance(document, reading.ComparedModels):
-        yield from _of_models(document)
+        first, second = document.models
+        yield from (Row(f"AUC, {model.label}", model.estimate) for model in document.models)
+        yield Row(f"AUC, {first.label} less {second.label}", document.difference.estimate)
     elif isinstance(document, reading.GroupedResult):
-        yield from _of_public_groups(document)
+        for group in document.groups:
+            known = group.result and group.result.estimate
+            name = f"{document.figure}, group {group.name}"
+            yield Row(name, known or est.Estimate.absent(group.reason))
     else:
         yield from _of_result(document)
 
 
 def _of_result(result: Result) -> Iterator[Row]:
-    yield _of_estimate(result.figure, result.estimate)
+    yield Row(result.figure, result.estimate)
     for name, entry in result.content.get("measures", {}).items():
-        yield _of_estimate(name, estimate_of(entry), label(name), entry.get("reason", ""))
+        yield Row(name, estimate_of(entry), label(name))
     for entries, _, called in PARTS:
         for part in result.content.get(entries, ()):
             yield from _of_part(part, called.lower())
     for each in result.content.get("differences", ()):
         name = f"{each['measure']}, {each['first']} less {each['second']}"
-        yield _of_estimate(name, estimate_of(each), name, each.get("reason", ""))
+        yield Row(name, estimate_of(each))
     for name, entry in result.content.get("between_sites", {}).items():
         if "reason" not in entry:
             yield from _of_all_sites(name, entry)
@@ -144,52 +150,27 @@ def _of_result(result: Result) -> Iterator[Row]:
 
 def _of_part(part: Mapping[str, Any], called: str) -> Iterator[Row]:
     """The figures of one class, private group or site."""
-    name = str(part["name"])
+    name, why = str(part["name"]), str(part.get("reason", ""))
     of_part = name if name.startswith(called) else f"{called} {name}"
     for measure, entry in part["measures"].items():
-        reason = entry.get("reason") or part.get("reason", "")
+        figure = estimate_of({"reason": why, **entry})
         text = f"{at_threshold(measure, entry)}, {of_part}"
-        yield _of_estimate(f"{measure}, {of_part}", estimate_of(entry), text, reason)
+        yield Row(f"{measure}, {of_part}", figure, text)
     if not part["measures"]:
-        yield Row(of_part, of_part, (math.nan,) * 9, str(part.get("reason", "")))
+        yield Row(of_part, est.Estimate.absent(why))
 
 
 def _of_all_sites(name: str, entry: Mapping[str, Any]) -> Iterator[Row]:
     """The mean of sites with its interval about their population, a new site, and the deviation."""
-    mean, deviation = number(entry["mean"]), number(entry["deviation"])
-    errors = (math.nan,) * 4
     scale = "" if entry["scale"] == AS_IT_IS else f" ({entry['scale']})"
     for text, value, interval in (
-        (f"{name}, mean of sites", mean, "mean_interval"),
-        (f"{name}, a new site", mean, "prediction_interval"),
-        (f"{name}, deviation between sites{scale}", deviation, "deviation_interval"),
+        ("mean of sites", "mean", "mean_interval"),
+        ("a new site", "mean", "prediction_interval"),
+        (f"deviation between sites{scale}", "deviation", "deviation_interval"),
     ):
-        yield Row(text, text, (value, *UNKNOWN, *bounds_of(entry, interval), *errors), "")
-
-
-def _of_models(compared: reading.ComparedModels) -> Iterator[Row]:
-    first, second = (model.label for model in compared.models)
-    for model in compared.models:
-        yield _of_estimate(f"AUC, {model.label}", model.estimate)
-    yield _of_estimate(f"AUC, {first} less {second}", compared.difference.estimate)
-
-
-def _of_public_groups(grouped: reading.GroupedResult) -> Iterator[Row]:
-    for group in grouped.groups:
-        name = f"{grouped.figure}, group {group.name}"
-        if group.result is None:
-            yield Row(name, name, (math.nan,) * 9, group.reason)
-        else:
-            yield _of_estimate(name, group.result.estimate)
-
-
-def _of_estimate(name: str, estimate: Estimate, text: str = "", reason: str | None = None) -> Row:
-    if reason is None:
-        reason = "" if estimate.given else NO_SIGNAL
-    errors = (estimate.privacy_error, estimate.approximation_error, estimate.sampling_error)
-    ends = (*estimate.interval(), *estimate.interval(about="population"))
-    values = (estimate.value, *ends, *errors, number(estimate.threshold))
-    return Row(name, text or name, values, reason)
+        around = est.Interval(math.nan, math.nan), bounds_of(entry, interval)
+        made = replace(est.Estimate.absent(""), value=number(entry[value]), intervals=around)
+        yield Row(f"{name}, {text}", made)
 
 
 COLUMNS = (
@@ -209,25 +190,29 @@ def as_csv(results: Sequence[reading.Document]) -> str:
     writer.writerow(COLUMNS)
     for result in results:
         for row in figure_rows(result):
-            digits = [repr(value) if math.isfinite(value) else "" for value in row.values]
-            texts = [unformulated(text) for text in (result.label, row.name, row.reason)]
-            writer.writerow([*texts[:2], *digits, texts[2]])
+            figure, texts = row.estimate, (result.label, row.name, row.reason)
+            ends = *figure.interval(), *figure.interval(about="population")
+            errors = figure.privacy_error, figure.approximation_error, figure.sampling_error
+            values = figure.value, *ends, *errors, number(figure.threshold)
+            called, name, reason = map(unformulated, texts)
+            digits = [repr(value) if math.isfinite(value) else "" for value in values]
+            writer.writerow([called, name, *digits, reason])
     return made.getvalue()
 
 
 def as_markdown(results: Sequence[reading.Document]) -> str:
     """A table of estimates with both intervals, rounded to what the intervals support."""
-    about = f"{RECORDS_INTERVAL} | {POPULATION_INTERVAL}"
+    about = f"{est.RECORDS_INTERVAL} | {est.POPULATION_INTERVAL}"
     lines = [f"| Result | Figure | Estimate | {about} |", "| --- | --- | --- | --- | --- |"]
     for result in results:
         for row in figure_rows(result):
-            value, *ends = row.values[:5]
-            digits = decimals((ends[0], ends[1]))
-            reason = _cell(row.reason)
-            shown = decimal(value, digits) if math.isfinite(value) else f"none: {reason}"
-            both = (_interval((ends[0], ends[1]), digits), _interval((ends[2], ends[3]), digits))
-            named = f"{_cell(result.label)} | {_cell(row.text)}"
-            lines.append(f"| {named} | {shown} | {both[0]} | {both[1]} |")
+            figure = row.estimate
+            digits = est.decimals(figure.interval())
+            shown = decimal(figure.value, digits) if figure.given else f"none: {_cell(row.reason)}"
+            both = (figure.interval(), figure.interval(about="population"))
+            around = " | ".join(_interval(ends, digits) for ends in both)
+            named = f"{_cell(result.label)} | {_cell(row.text or row.name)}"
+            lines.append(f"| {named} | {shown} | {around} |")
     return "\n".join(lines) + "\n"
 
 

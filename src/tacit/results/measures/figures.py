@@ -15,7 +15,7 @@ import scipy
 
 from tacit.arrays import Floats
 from tacit.data import units
-from tacit.metrics import functional, operating_points, trees
+from tacit.metrics import functional, logistic, operating_points, trees
 from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import ScoreAxis, in_unit_interval
 from tacit.results.estimate import REACH, Estimate, Interval
@@ -32,8 +32,6 @@ MOST_CLIPPED = 0.1
 """Largest part of the records at each end whose log-odds are clipped."""
 LEAST_CLIPPED_ERRORS = 3.0
 """Least number of deviations that the largest clipped part must hold for a logistic line."""
-MOST_LOG_ODDS = 30.0
-"""Largest size of the log-odds that a cell states."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +92,7 @@ class CellView:
         stated = (
             middles if self.axis.unit == units.LOG_ODDS else scipy.special.logit(self.predicted)
         )
-        return np.clip(stated, -MOST_LOG_ODDS, MOST_LOG_ODDS)
+        return np.clip(stated, -logistic.MOST_LOG_ODDS, logistic.MOST_LOG_ODDS)
 
     @cached_property
     def log_odds(self) -> Floats:
