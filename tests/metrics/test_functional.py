@@ -165,7 +165,7 @@ def test_losses_are_those_of_scikit_learn() -> None:
 def test_the_standardised_partial_area_is_that_of_scikit_learn() -> None:
     counts = some_counts()
     scores, labels = records(counts)
-    made = operating_points.standardised(operating_points.partial_auc(counts, 0.1), 0.1)
+    made = operating_points.standardised_partial_auc(counts, 0.1)
     assert made.value[0] == pytest.approx(roc_auc_score(labels, scores, max_fpr=0.1), rel=1e-9)
 
 

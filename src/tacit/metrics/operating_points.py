@@ -78,7 +78,7 @@ def rate_at_rate(
     slope = _slopes(inside, reach, value, [end @ other / other.sum() for end in ends])
     reached = (above - value[:, np.newaxis]) / other.sum()
     moved = (above - shares[:, np.newaxis]) / given.sum() * slope[:, np.newaxis]
-    gradient = _by_class(read, reached) - _by_class(fixed, moved)
+    gradient = by_class(read, reached) - by_class(fixed, moved)
     # the classes' records that the threshold passes, shape (T, 2)
     part = np.sqrt(2 / np.pi) * errors / (2 * reach)
     passed = np.maximum((ends[1] - ends[0]) @ counts.T, 0.0) * part[:, np.newaxis]
@@ -115,7 +115,7 @@ def fewer_side(weights: Floats, above: Floats, shares: Floats) -> Floats:
 
     A quantile is known only where these stand out from their noise.
     """
-    return _by_class(weights, np.where(shares[:, np.newaxis] <= 1 / 2, above, 1 - above))
+    return by_class(weights, np.where(shares[:, np.newaxis] <= 1 / 2, above, 1 - above))
 
 
 def share_above(counts: Floats, weights: Floats, above: Floats) -> Functional:
@@ -123,7 +123,7 @@ def share_above(counts: Floats, weights: Floats, above: Floats) -> Functional:
     chosen = weights @ counts
     value = above @ chosen / chosen.sum()
     return Functional(
-        value, _by_class(weights, (above - value[:, np.newaxis]) / chosen.sum()), None, above
+        value, by_class(weights, (above - value[:, np.newaxis]) / chosen.sum()), None, above
     )
 
 
@@ -173,8 +173,9 @@ def partial_auc(counts: Floats, largest: float) -> Functional:
     return Functional(np.array([value]), gradient[np.newaxis], None, None)
 
 
-def standardised(area: Functional, largest: float) -> Functional:
-    """McClish's (1989) scale: 1/2 for guessing and 1 for the largest possible area."""
+def standardised_partial_auc(counts: Floats, largest: float) -> Functional:
+    """The same on McClish's (1989) scale: 1/2 for guessing and 1 for the largest possible area."""
+    area = partial_auc(counts, largest)
     least, most = largest**2 / 2, largest
     value = (1 + (area.value - least) / (most - least)) / 2
     return Functional(value, area.gradient / (most - least) / 2)
@@ -186,6 +187,6 @@ def _within_cut(counts: Floats, cut: Floats) -> Floats:
     return (above + cut * counts[0] / 2) / counts[0].sum()
 
 
-def _by_class(weights: Floats, cells: Floats) -> Floats:
+def by_class(weights: Floats, cells: Floats) -> Floats:
     """Weights of both classes, shape (T, 2, B)."""
     return both(weights[0] * cells, weights[1] * cells)

@@ -391,24 +391,19 @@ class Evaluation:
         pandas = extra("pandas", "to_frame needs pandas", "pandas")
         figures = self.estimate.to_dict()
         low, high = self.estimate.interval(0.95)
-        return pandas.DataFrame(
-            [
-                {
-                    "protocol": self.protocol["name"],
-                    Figure.of(self.figure).key: figures["value"],
-                    "standard_error": figures["standard_error"],
-                    "privacy_error": figures["privacy_error"],
-                    "sampling_error": figures["sampling_error"],
-                    "low": low,
-                    "high": high,
-                    "exact": self.exact,
-                    **self.spent.to_dict(),
-                    "rounds": self.traffic.rounds,
-                    "bytes_sent": self.traffic.median,
-                    "clients": self.clients,
-                }
-            ]
-        )
+        errors = ("standard_error", "privacy_error", "sampling_error")
+        row = {
+            "protocol": self.protocol["name"],
+            Figure.of(self.figure).key: figures["value"],
+            **{name: figures[name] for name in errors},
+            "low": low,
+            "high": high,
+            "exact": self.exact,
+            **self.spent.to_dict(),
+            "rounds": self.traffic.rounds,
+            "bytes_sent": self.traffic.median,
+        }
+        return pandas.DataFrame([row | {"clients": self.clients}])
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the ROC curve with its 95 % band, or the AUC with its interval where there is none.

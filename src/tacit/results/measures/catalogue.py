@@ -126,26 +126,15 @@ def threshold_of_share(view: CellView, weights: Floats, share: float) -> Estimat
     counted = replace(figure, base=operating_points.fewer_side(weights, above, np.array([share])))
     if not figures.stands_out(view, counted)[0]:
         return Estimate.absent(figures.LOST_IN_NOISE)
-    errors = [
-        float(error[0])
-        for error in (
-            view.privacy_error(figure),
-            np.hypot(*view.cut_errors(figure)),
-            figure.sampling_error(view.counts),
-        )
-    ]
+    by_cells, by_sampling = np.hypot(*view.cut_errors(figure)), figure.sampling_error(view.counts)
+    errors = np.concatenate([view.privacy_error(figure), by_cells, by_sampling])
     within = [
         _scores_within(view, weights, share, math.hypot(*errors[:last])) for last in (1, 2, 3)
     ]
     widths = np.array([bounds.high - bounds.low for bounds in within]) / (2 * REACH)
-    parts = _added(widths)
-    return Estimate(
-        float(view.scores_of(place)[0]),
-        privacy_error=float(parts[0]),
-        sampling_error=float(parts[2]),
-        approximation_error=float(parts[1]),
-        intervals=(within[1], within[2]),
-    )
+    privacy, cells, sampling = _added(widths).tolist()
+    around = within[1], within[2]
+    return Estimate(float(view.scores_of(place)[0]), privacy, sampling, cells, intervals=around)
 
 
 def _added(widths: Floats) -> Floats:
@@ -310,9 +299,7 @@ CATALOGUE: tuple[Entry, ...] = (
     ),
     _figure(
         "standardised_partial_auc",
-        lambda view, _: operating_points.standardised(
-            operating_points.partial_auc(view.counts, PARTIAL), PARTIAL
-        ),
+        lambda view, _: operating_points.standardised_partial_auc(view.counts, PARTIAL),
         SHARE,
         "standardised partial AUC (specificity 0.9 to 1)",
         stated=False,

@@ -6,7 +6,7 @@ Curves of measures with pointwise bands, for pictures and files.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -33,60 +33,54 @@ BINS = 20
 """Number of groups of the distribution of scores."""
 
 
-def decision_curve(view: CellView) -> dict[str, est.Numbers]:
+Columns = dict[str, Floats]
+"""A curve's numbers by the name of their column."""
+
+
+def decision_curve(view: CellView) -> Columns:
     """Net benefit of the scores and of treating everybody, at probabilities from 0.01 to 0.99.
 
     A net benefit is at most the prevalence, that of treating just the positives. Where a band is
     wider than that, it says nothing, and its points are absent.
     """
-    benefit = _banded(
-        view, "net_benefit", lambda v: catalogue.benefit_at(v, BENEFIT_POINTS), figures.BENEFIT
+    of_scores, of_all = (
+        _banded(view, name, partial(make, points=BENEFIT_POINTS), figures.BENEFIT)
+        for name, make in (
+            ("net_benefit", catalogue.benefit_at),
+            ("treat_all", catalogue.benefit_of_all),
+        )
     )
-    low, high = (np.array(benefit[f"net_benefit_{end}"], dtype=float) for end in ("low", "high"))
     share = np.asarray(functional.prevalence(view.counts).value).item()
-    shown = high - low <= share
-    return {
-        "thresholds": est.numbers(BENEFIT_POINTS),
-        **{
-            name: est.numbers(
-                np.where(shown, np.minimum(np.array(curve, dtype=float), share), np.nan)
-            )
-            for name, curve in benefit.items()
-        },
-        **_banded(
-            view,
-            "treat_all",
-            lambda v: catalogue.benefit_of_all(v, BENEFIT_POINTS),
-            figures.BENEFIT,
-        ),
-    }
+    shown = of_scores["net_benefit_high"] - of_scores["net_benefit_low"] <= share
+    for name, curve in of_scores.items():
+        of_scores[name] = np.where(shown, np.minimum(curve, share), np.nan)
+    return {"thresholds": BENEFIT_POINTS, **of_scores, **of_all}
 
 
-def calibration_curve(view: CellView) -> dict[str, est.Numbers] | None:
-    """The smooth share of positives at stated probabilities; None where none could be fitted.
+def calibration_curve(view: CellView) -> Columns:
+    """The smooth share of positives at stated probabilities; empty where none could be fitted.
 
     The band is that of the log-odds, which are linear in the coefficients, as probabilities: a
     probability's own error would shrink wherever noise brings it near 0.
     """
+    if not view.ends_known or smooth_calibration(view.counts, view.log_odds) is None:
+        return {}
     ends = operating_points.quantiles(view.counts.sum(axis=0), 1.0 - np.array(ENDS))
     low, high = np.interp(ends - 0.5, np.arange(view.size), view.log_odds)
     log_odds = np.linspace(low, high, CURVE_POINTS)
-    if not view.ends_known or smooth_calibration(view.counts, view.log_odds) is None:
-        return None
-    observed = _banded(
-        view, "observed", partial(_smooth, log_odds), figures.SMOOTH, scipy.special.expit
-    )
-    return {"predicted": est.numbers(scipy.special.expit(log_odds)), **observed}
+    observed = _banded(view, "observed", partial(_smooth, log_odds), figures.SMOOTH)
+    curves = {"predicted": log_odds, **observed}
+    return {name: scipy.special.expit(curve) for name, curve in curves.items()}
 
 
-def score_distribution(view: CellView) -> dict[str, est.Numbers]:
+def score_distribution(view: CellView) -> Columns:
     """The part of each class's records in groups of neighbouring scores."""
     inner = _inner_borders(view)
     ends = view.scores_of(np.array([0.0, float(view.size)]))
     edges = np.concatenate([ends[:1], inner, ends[1:]])
-    made = {"low": est.numbers(edges[:-1]), "high": est.numbers(edges[1:])}
-    for name, row in (("positives", 0), ("negatives", 1)):
-        made |= _banded(view, name, partial(_class_parts, inner, row), figures.RATE)
+    made = {"low": edges[:-1], "high": edges[1:]}
+    for name, weights in (("positives", catalogue.POSITIVES), ("negatives", catalogue.NEGATIVES)):
+        made |= _banded(view, name, partial(_class_parts, inner, weights), figures.RATE)
     return made
 
 
@@ -98,12 +92,10 @@ def _inner_borders(view: CellView) -> Floats:
     return view.scores_of(np.linspace(ends[0], ends[1], BINS - 1))
 
 
-def gain_curve(view: CellView) -> dict[str, est.Numbers]:
+def gain_curve(view: CellView) -> Columns:
     """The part of the positives among parts of the records, from the highest score down."""
-    return {
-        "shares": est.numbers(GAIN_POINTS),
-        **_banded(view, "gain", lambda v: catalogue.gain_at(v, GAIN_POINTS), figures.RATE),
-    }
+    made = partial(catalogue.gain_at, shares=GAIN_POINTS)
+    return {"shares": GAIN_POINTS, **_banded(view, "gain", made, figures.RATE)}
 
 
 def _smooth(log_odds: Floats, view: CellView) -> functional.Functional | None:
@@ -111,29 +103,18 @@ def _smooth(log_odds: Floats, view: CellView) -> functional.Functional | None:
     return None if fitted is None else fitted.observed_log_odds(log_odds)
 
 
-def _class_parts(borders: Floats, row: int, view: CellView) -> functional.Functional:
+def _class_parts(borders: Floats, weights: Floats, view: CellView) -> functional.Functional:
     """The part of a class's records in each group of scores."""
     above = np.vstack([np.ones(view.size), view.reaching(borders), np.zeros(view.size)])
     cells = above[:-1] - above[1:]
-    ones = np.ones_like(cells[:1])
-    inside = functional.both(cells, 0.0) if row == 0 else functional.both(0.0, cells)
-    whole = functional.both(ones, 0.0) if row == 0 else functional.both(0.0, ones)
+    inside, whole = (
+        operating_points.by_class(weights, each) for each in (cells, np.ones_like(cells[:1]))
+    )
     return functional.ratio(view.counts, inside, whole, cells)
 
 
-def _banded(
-    view: CellView,
-    name: str,
-    make: figures.Make,
-    kind: figures.Kind,
-    shown: Callable[[Floats], Floats] = np.asarray,
-) -> dict[str, est.Numbers]:
-    """A curve's values with pointwise 95 % bands about the population, absent numbers null.
-
-    Parameters
-    ----------
-    shown : a rising function of the figure, which the curve is of; the figure itself by default.
-    """
+def _banded(view: CellView, name: str, make: figures.Make, kind: figures.Kind) -> Columns:
+    """A curve's values with pointwise 95 % bands about the population, absent numbers NaN."""
     figure = make(view)
     if figure is None:
         raise ValueError("a curve is drawn where it could be fitted")
@@ -143,9 +124,8 @@ def _banded(
         + figure.sampling_error(view.counts) ** 2
     )
     value = np.where(figures.stands_out(view, figure), figure.value, np.nan)
-    low, high = kind.limits
     return {
-        f"{name}{end}": est.numbers(shown(np.clip(value + steps * est.REACH * error, low, high)))
+        f"{name}{end}": np.clip(value + steps * est.REACH * error, *kind.limits)
         for end, steps in (("", 0), ("_low", -1), ("_high", 1))
     }
 
@@ -257,26 +237,23 @@ class Measures(Mapping[str, est.Estimate]):
         if self._too_few is not None:
             return {}
         view = self.view.merged(CURVE_CELLS)
-        made: dict[str, Mapping[str, est.Numbers] | None] = {
-            "score_distribution": score_distribution(view),
-            "gain_curve": gain_curve(view),
-        }
+        made = {"score_distribution": score_distribution(view), "gain_curve": gain_curve(view)}
         if view.states_probabilities:
-            made["decision_curve"] = decision_curve(view)
-            made["calibration_curve"] = calibration_curve(view)
-        return {name: curve for name, curve in made.items() if curve is not None}
+            made |= {"decision_curve": decision_curve(view)}
+            made |= {"calibration_curve": calibration_curve(view)}
+        return {
+            name: {column: est.numbers(values) for column, values in curve.items()}
+            for name, curve in made.items()
+            if curve
+        }
 
     def to_rows(self) -> list[tuple[str, str]]:
         """The essential figures as labelled lines for a person."""
         measures = self.by_name
-        shown = [
-            name
-            for name in catalogue.ESSENTIAL
-            if measures[name].reason != figures.NO_PROBABILITIES
-        ]
-        if not shown:
+        if measures[catalogue.ESSENTIAL[0]].reason == figures.NO_PROBABILITIES:
             return []
-        shown += [f"net_benefit_at_{threshold:g}" for threshold in self._shown_thresholds()]
+        benefits = [f"net_benefit_at_{threshold:g}" for threshold in self._shown_thresholds()]
+        shown = [*catalogue.ESSENTIAL, *benefits]
         return [(catalogue.label(name), est.estimate_line(measures[name])) for name in shown]
 
     def _shown_thresholds(self) -> tuple[float, ...]:

@@ -6,8 +6,8 @@ A view has the counts at the resolution that figures are computed at, with their
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -304,37 +304,24 @@ def measured(
     privacy, sampling = view.privacy_error(figure), _sampling_error(view, figure, kind)
     placed, width = cell_errors(view, figure, make, kind)
     cells = np.hypot(placed, width)
-    clear = stands_out(view, figure)
-    around = None
+    given = stands_out(view, figure) & np.isfinite(figure.value)
+    intervals: Sequence[tuple[Interval, Interval] | None] = [None] * len(thresholds)
     if kind.quotient and figure.base is not None:
-        around = quotient_intervals(view, figure, figure.base, cells)
+        intervals = quotient_intervals(view, figure, figure.base, cells)
+    columns = np.stack((figure.value, privacy, sampling, cells, placed), axis=-1).tolist()
     made = []
     for index, threshold in enumerate(thresholds):
-        value = float(figure.value[index])
-        if not clear[index] or not math.isfinite(value):
-            made.append(Estimate.absent(LOST_IN_NOISE, threshold))
-            continue
-        intervals = None
-        if around is not None:
-            data, population = (Interval(*each[index].tolist()) for each in around)
-            intervals = data, population
-        estimate = Estimate(
-            value,
-            float(privacy[index]),
-            float(sampling[index]),
-            float(cells[index]),
-            intervals=intervals,
-            threshold=threshold,
-            placement_error=float(placed[index]),
-        )
-        made.append(estimate.within(kind.limits))
+        value, noise, sampled, hidden, place = columns[index]
+        estimate = Estimate(value, noise, sampled, hidden, intervals=intervals[index])
+        limited = replace(estimate, threshold=threshold, placement_error=place).within(kind.limits)
+        made.append(limited if given[index] else Estimate.absent(LOST_IN_NOISE, threshold))
     return made
 
 
 def quotient_intervals(
     view: CellView, figure: functional.Functional, weights: Floats, cells: Floats
-) -> tuple[Floats, Floats]:
-    """Fieller's intervals of a quotient about the records and the population, shape (T, 2) each.
+) -> list[tuple[Interval, Interval]]:
+    """Fieller's intervals of a quotient about the records and the population.
 
     Parameters
     ----------
@@ -351,12 +338,13 @@ def quotient_intervals(
     sampling = (
         np.sum(view.counts * pair, axis=(-2, -1)) for pair in (slopes**2, slopes * base, base**2)
     )
-    both = tuple(each + more for each, more in zip(noise, sampling, strict=True))
-    about = [
-        np.stack(functional.fieller_bounds(figure.value, variance, crossed, bases, REACH), axis=-1)
-        for variance, crossed, bases in (noise, both)
-    ]
-    return about[0], about[1]
+    bounds = functional.fieller_bounds
+    records, population = (
+        np.stack(bounds(figure.value, variance, crossed, bases, REACH), axis=-1).tolist()
+        for variance, crossed, bases in (noise, map(np.add, noise, sampling))
+    )
+    pairs = zip(records, population, strict=True)
+    return [(Interval(*of_records), Interval(*of_all)) for of_records, of_all in pairs]
 
 
 def _sampling_error(view: CellView, figure: functional.Functional, kind: Kind) -> Floats:
