@@ -28,7 +28,6 @@ from tacit.metrics.cells.binning import (
     MIN_SIGNAL,
     Buckets,
     ScoreCells,
-    equi_depth_binnings,
     equi_depth_starts,
     finest_starts,
     merge,
@@ -86,42 +85,25 @@ def naive_gaps(cells: ScoreCells, starts: list[int]) -> list[tuple[int, float]]:
     for score, label, j in records_of(cells):
         bucket = sum(1 for start in starts if start <= j)
         buckets.setdefault(bucket, []).append((score, label))
-    return [
-        (
-            len(bucket),
-            sum(y for _, y in bucket) / len(bucket) - sum(s for s, _ in bucket) / len(bucket),
-        )
-        for bucket in buckets.values()
-    ]
+    return [(len(each), sum(y - s for s, y in each) / len(each)) for each in buckets.values()]
 
 
 # Buckets of equal depth
 
 
-@given(EXACT, st.integers(1, 40))
-def test_buckets_of_exact_counts_are_full_and_none_is_much_deeper(
-    counts: list[int], buckets: int
-) -> None:
+@given(st.one_of(EXACT, NOISY), st.integers(1, 40))
+def test_buckets_hold_something_and_none_is_much_deeper(counts: list[int], buckets: int) -> None:
     totals = np.array(counts, dtype=np.float64)
     starts = equi_depth_starts(totals, buckets)
+    assert starts[0] == 0
+    assert (np.diff(starts) > 0).all()
     depths = merge(totals, starts)
-    assert starts[0] == 0
-    assert (np.diff(starts) > 0).all()
-    assert starts.size <= buckets
     assert depths.sum() == totals.sum()
-    assert depths.max() <= totals.sum() / buckets + totals.max() + 1e-9
-    assert (depths > 0).all() == (totals.sum() > 0)
-
-
-@given(NOISY, st.integers(1, 40))
-def test_buckets_of_noisy_counts_hold_something(counts: list[int], buckets: int) -> None:
-    totals = np.array(counts, dtype=np.float64)
-    starts = equi_depth_starts(totals, buckets)
-    assert starts[0] == 0
-    assert (np.diff(starts) > 0).all()
-    assert merge(totals, starts).sum() == totals.sum()
+    if totals.min() >= 0:
+        assert starts.size <= buckets
+        assert depths.max() <= totals.sum() / buckets + totals.max() + 1e-9
     if totals.sum() > 0:
-        assert (merge(totals, starts) > 0).all()
+        assert (depths > 0).all()
     else:
         assert starts.tolist() == [0]
 
@@ -149,11 +131,6 @@ def test_the_noise_of_empty_cells_does_not_move_cuts() -> None:
     assert np.abs(depths - truth.sum() / 4).max() < 12 * 272 + 40
     clipped = merge(truth, equi_depth_starts(np.maximum(truth + noise, 0), 4))
     assert np.abs(clipped - truth.sum() / 4).max() > 12 * 272 + 40
-
-
-def test_equal_binnings_are_found_once() -> None:
-    binnings = equi_depth_binnings(np.array([3.0, 3.0, 3.0]), range(1, 9))
-    assert [starts.tolist() for starts in binnings] == [[0], [0, 1], [0, 1, 2]]
 
 
 @pytest.mark.parametrize(
@@ -208,12 +185,6 @@ def test_cells_of_records_hold_every_record_where_its_score_lies(
         assert cells.totals[j] == inside.sum()
 
 
-def test_few_distinct_scores_become_the_centres() -> None:
-    cells = ScoreCells.from_records([0.9, 0.0, 0.3, 0.3], [1, 0, 0, 1])
-    assert cells.predicted.tolist() == [0.0, 0.3, 0.9]
-    assert cells.totals.tolist() == [1, 2, 1]
-
-
 @pytest.mark.parametrize(
     ("scores", "labels", "message"),
     [
@@ -228,11 +199,8 @@ def test_records_that_make_no_cells(scores: list[float], labels: list[int], mess
         ScoreCells.from_records(scores, labels)
 
 
-def test_exact_counts_are_finest_in_single_cells() -> None:
-    assert finest_starts(uniform_cells([(0, 0), (1, 2), (0, 0), (3, 0)])).tolist() == [0, 3]
-
-
 def test_noisy_buckets_hold_several_deviations_of_their_noise() -> None:
+    assert finest_starts(uniform_cells([(0, 0), (1, 2), (0, 0), (3, 0)])).tolist() == [0, 3]
     rng = np.random.default_rng(1)
     cells = noised(rng, sampled_cells(rng, 20_000, 512), 4.0)
     starts = finest_starts(cells)
@@ -387,12 +355,6 @@ def test_the_stated_bias_does_not_hold_for_a_wrong_noise_scale() -> None:
     assert remaining_bias(1.0, assumed=1.3) < -0.22 - 0.043
 
 
-def test_without_correction_noise_would_look_like_miscalibration() -> None:
-    buckets = noisy_buckets(0.0)
-    plain = Buckets(buckets.predicted, buckets.positives, buckets.totals, *np.zeros((2, 20_000)))
-    assert debiased_ece(plain).value > 2.9 * debiased_ece(buckets).value
-
-
 @pytest.mark.parametrize("mean", [0.0, 1.5, 6.0])
 def test_the_standard_error_is_never_too_small(mean: float) -> None:
     # 1,000 groups of 20 buckets: a deviation errs by 2.2 %; beyond 12 % by chance: 5e-8.
@@ -517,15 +479,6 @@ def test_platt_agrees_with_scikit_learn_on_platts_targets() -> None:
     )
     assert slope == pytest.approx(reference.coef_[0, 0], abs=1e-5)
     assert intercept == pytest.approx(reference.intercept_[0], abs=1e-5)
-
-
-def test_platt_finds_the_family_it_fits() -> None:
-    # Exact expected counts; the targets' smoothing moves slope and intercept by about 1e-5.
-    edges = np.linspace(0, 1, 101)
-    middles = (edges[:-1] + edges[1:]) / 2
-    truth = expit(0.6 * logit(middles) - 1.2)
-    cells = ScoreCells(edges, 10_000 * truth, 10_000 * (1 - truth))
-    assert platt(cells) == pytest.approx((0.6, -1.2), abs=1e-3)
 
 
 @pytest.mark.parametrize("pairs", [[(3, 0)], [(0, 9), (5, 0)], [(5, 0), (0, 9)], [(0, 7), (0, 7)]])

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.metrics import auc as sklearn_area
-from sklearn.metrics import roc_curve
 
 from tacit.metrics.curves import (
     cell_area,
@@ -48,21 +46,6 @@ def test_the_area_of_cells_is_the_share_of_pairs_won(
         positives.sum() - counts_from_thresholds(positives),
     )
     assert float(trapezoid_area(across, up)) == pytest.approx(expected)
-
-
-def test_curves_agree_with_scikit_learn() -> None:
-    rng = np.random.default_rng(0)
-    labels = rng.integers(0, 2, 500).astype(np.int8)
-    scores = np.round(rng.random(500) + 0.3 * labels, 2)
-    thresholds = np.unique(scores)
-    reached = (scores >= thresholds[:, None]).astype(int)
-    tp, fp = (reached * labels).sum(1), (reached * (1 - labels)).sum(1)
-    fn, tn = labels.sum() - tp, (1 - labels).sum() - fp
-    across, up = rates(tp, fp, tn, fn)
-    fpr, tpr, _ = roc_curve(labels, scores, drop_intermediate=False)
-    np.testing.assert_allclose(across[::-1], fpr[1:])
-    np.testing.assert_allclose(up[::-1], tpr[1:])
-    assert float(trapezoid_area(across, up)) == pytest.approx(sklearn_area(fpr, tpr), abs=1e-12)
 
 
 @given(CELLS.filter(any), CELLS.filter(any), st.integers(0, 3))

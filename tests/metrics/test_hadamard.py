@@ -31,16 +31,6 @@ def test_a_bit_is_the_parity_of_the_common_bits(row: int, column: int) -> None:
     assert bool(bits[0]) == bool((row & column).bit_count() % 2)
 
 
-@given(
-    exponent=st.integers(0, 10),
-    values=st.lists(st.integers(-(2**20), 2**20), min_size=1, max_size=40),
-)
-def test_two_transforms_multiply_by_the_size(exponent: int, values: list[int]) -> None:
-    """Integers stay exact."""
-    column = np.resize(np.array(values, dtype=np.float64), 2**exponent)
-    np.testing.assert_array_equal(walsh_hadamard(walsh_hadamard(column)), column * 2**exponent)
-
-
 def test_values_of_any_layout_stay_as_they_were() -> None:
     values = np.arange(48, dtype=np.float64).reshape(16, 3).T
     original = values.copy()

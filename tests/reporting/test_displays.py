@@ -29,6 +29,7 @@ from tacit.reporting.displays import (
 from tacit.results.curves.curve import Curve
 from tacit.results.estimate import Estimate
 
+CLIENTS = tacit.Clients.split(*tacit.binormal_scores(400, 1600, 0.8, seed=0), clients=4, seed=0)
 PAGE = Path(drawing.__file__).parent / "templates" / "page.css"
 
 
@@ -45,15 +46,8 @@ CURVE = curve_of([0.0, 0.3, 0.52, 0.9])
 
 def evaluation_of(estimate: Estimate, roc: Curve | None) -> Any:
     """What a picture reads of an evaluation."""
-    spent = Cost(1.0, adjacency=Adjacency.RECORD)
-    return SimpleNamespace(
-        protocol={"name": "dpauc"},
-        figure="AUC",
-        estimate=estimate,
-        roc=roc,
-        spent=spent,
-        exact=None,
-    )
+    run = {"protocol": {"name": "dpauc"}, "spent": Cost(1.0, adjacency=Adjacency.RECORD)}
+    return SimpleNamespace(figure="AUC", estimate=estimate, roc=roc, exact=None, **run)
 
 
 WITH_CURVE = evaluation_of(Estimate(0.75, 0.005, 0.02), CURVE)
@@ -107,13 +101,8 @@ def test_a_bar_shows_both_intervals_and_the_exact_figure() -> None:
 
 
 def test_more_bars_than_are_legible_are_said_to_be_left_out() -> None:
-    axes = draw_bars(
-        [Bar(str(n), Estimate(0.5, math.nan, 0.0)) for n in range(MAX_BARS + 3)],
-        "t",
-        "c",
-        "AUC",
-        new_axes(),
-    )
+    bars = [Bar(str(n), Estimate(0.5, math.nan, 0.0)) for n in range(MAX_BARS + 3)]
+    axes = draw_bars(bars, "t", "c", "AUC", new_axes())
     assert f"the first {MAX_BARS} of {MAX_BARS + 3}" in texts_of(axes)
     assert len(axes.lines) == MAX_BARS
 
@@ -129,13 +118,8 @@ def test_pictures_have_the_colours_of_a_report() -> None:
         assert shown == (found[1] if len(found[1]) == 7 else "#" + 2 * found[1][1:])
 
 
-def clients() -> tacit.Clients:
-    return tacit.Clients.split(*tacit.binormal_scores(300, 700, 0.8, seed=0), clients=4, seed=0)
-
-
 def test_a_comparison_shows_both_models_and_their_difference() -> None:
-    records = clients()
-    compared = tacit.compare(records, 1 - records.scores, tacit.FedAUC(1.0), seed=1)
+    compared = tacit.compare(CLIENTS, 1 - CLIENTS.scores, tacit.FedAUC(1.0), seed=1)
     upper, lower = draw_comparison(compared).axes
     assert [label.get_text() for label in upper.get_yticklabels()] == ["first", "second"]
     assert lower.get_title("left").startswith("first less second: +")
@@ -143,9 +127,8 @@ def test_a_comparison_shows_both_models_and_their_difference() -> None:
 
 
 def test_groups_are_shown_below_each_other() -> None:
-    records = clients()
-    groups = tacit.Groups.from_arrays(np.arange(records.records) % 2)
-    grouped = tacit.evaluate_groups(records, groups, tacit.FedAUC(1.0), seed=1)
+    groups = tacit.Groups.from_arrays(np.arange(CLIENTS.records) % 2)
+    grouped = tacit.evaluate_groups(CLIENTS, groups, tacit.FedAUC(1.0), seed=1)
     axes = draw_groups(grouped).axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["0", "1"]
     assert axes.get_title("left") == "AUC of 2 groups"
@@ -167,9 +150,6 @@ def test_a_command_saves_the_picture_and_says_so(
     said = CliRunner().invoke(main, [*options, "--seed", "1", "--plot", "a.svg"])
     assert said.stderr.endswith("tacit: saved a.svg\n"), said.output
     assert "<svg" in Path("a.svg").read_text()
-
-
-CLIENTS = tacit.Clients.split(*tacit.binormal_scores(400, 1600, 0.8, seed=0), clients=4, seed=0)
 
 
 def test_a_roc_curve_is_drawn_on_given_axes() -> None:

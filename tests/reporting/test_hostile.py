@@ -113,4 +113,5 @@ def test_a_protocol_that_is_not_installed_is_shown_without_its_threats() -> None
     foreign = content["protocol"] | {"name": MARKUP, "adjacency": "x", "more": [{MARKUP: [[]]}]}
     page = report([Result.of(changed(content, protocol=foreign), "it")])
     assert "has no description of the protocol" in page
+    assert 'class="run"' not in page
     assert not TAG.search(page)

@@ -16,27 +16,12 @@ def result_of(protocol: tacit.Protocol, **options: Any) -> tacit.Evaluation:
     return tacit.evaluate(binormal_clients(400, 600, 5), protocol, seed=0, **options)
 
 
-def test_the_json_has_its_schema() -> None:
-    made = json.loads(json.dumps(result_of(tacit.FedAUC(1.0)).to_dict(), allow_nan=False))
-    assert made["schema"] == "tacit-result/2"
-    assert made["protocol"] == {
-        "name": "fedauc",
-        "epsilon": 1.0,
-        "trust": "each",
-    }
-    assert {"value", "standard_error", "privacy_error", "sampling_error", "interval"} <= made[
-        "auc"
-    ].keys()
-    assert made["spent"] == {"epsilon": 1.0, "delta": 0.0, "adjacency": "label"}
-    assert made["traffic"]["bytes_sent_per_client"].keys() == {"median", "max"}
-    assert len(made["warnings"]) == 1
-    assert "this is a simulation" in made["warnings"][0]
-    assert made["noise"] == "simulated"
-
-
 def test_an_unprotected_result_says_so() -> None:
     result = result_of(tacit.ExactAUC())
-    assert result.to_dict()["spent"] == {"epsilon": None, "delta": 0.0, "adjacency": "none"}
+    made = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert made["schema"] == "tacit-result/2"
+    assert made["noise"] == "none"
+    assert made["spent"] == {"epsilon": None, "delta": 0.0, "adjacency": "none"}
     assert ("privacy spent", "unlimited: no differential privacy") in result.to_rows()
 
 
@@ -57,17 +42,6 @@ def test_the_html_is_escaped_and_complete() -> None:
     assert "noisy-scores" in markup
     assert "biases the AUC" in markup
     assert "<script" not in markup
-
-
-def test_a_roc_is_drawn_with_its_band() -> None:
-    axes = result_of(tacit.DPAUC(1.0)).plot()
-    assert axes.get_xlabel() == "false-positive rate"
-    assert len(axes.collections) == 1
-
-
-def test_an_estimate_without_a_curve_is_drawn_with_its_interval() -> None:
-    axes = result_of(tacit.FedAUC(1.0), exact=True).plot()
-    assert axes.get_xlabel() == "AUC"
 
 
 @pytest.mark.parametrize(

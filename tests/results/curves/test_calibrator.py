@@ -33,6 +33,7 @@ from tacit.results.curves.calibrator import (
     Logistic,
     Steps,
 )
+from tests.metrics.test_calibration import noised, sampled_cells
 
 Floats = NDArray[np.float64]
 
@@ -68,18 +69,9 @@ def distorted(seed: int, cells: int, deviation: float) -> tuple[ScoreCells, Floa
     The discrete Laplace noise on every count has this standard deviation.
     """
     rng = np.random.default_rng(seed)
-    truth = rng.random(100_000)
-    positive = rng.random(100_000) < truth
-    edges = np.linspace(0, 1, cells + 1)
-    counts: list[Any]
-    counts = [np.histogram(truth[side] ** 2, edges)[0] for side in (positive, ~positive)]
-    noise = 0.0
-    if deviation:
-        q = 1 + (1 - math.sqrt(1 + 2 * deviation**2)) / deviation**2
-        counts = [c + rng.geometric(1 - q, cells) - rng.geometric(1 - q, cells) for c in counts]
-        noise = deviation**2
+    counts = sampled_cells(rng, 100_000, cells)
     fresh = rng.random(100_000)
-    return ScoreCells(edges, counts[0], counts[1], noise), fresh, fresh**2
+    return noised(rng, counts, deviation) if deviation else counts, fresh, fresh**2
 
 
 def calibration_error(scores: Floats, truth: Floats) -> float:
@@ -119,15 +111,6 @@ def test_bbq_beats_binnings_of_the_usual_size(deviation: float) -> None:
     _, distance = errors_of("bbq", None, 1024, deviation)
     for buckets in (10, 15):
         assert distance < 0.75 * errors_of("binning", buckets, 1024, deviation)[1]
-
-
-@pytest.mark.parametrize("deviation", [0.0, 3.0])
-def test_bbq_is_as_calibrated_as_the_binning_of_the_best_size(deviation: float) -> None:
-    # The paired difference deviates by 0.0006 to 0.0008 a seed, so six seeds err by 0.0003: 0.001
-    # is three errors. Over 30 seeds BBQ was 0.0001 higher, with a standard error of 0.0001.
-    bbq, _ = errors_of("bbq", None, 1024, deviation)
-    binning, _ = errors_of("binning", None, 1024, deviation)
-    assert abs(bbq - binning) < 0.001
 
 
 @pytest.mark.parametrize("deviation", [0.0, 3.0])
@@ -188,15 +171,6 @@ def test_logistic_is_finite_at_zero_and_one() -> None:
     assert ends == pytest.approx([1e-6, 0.25, 1 - 1e-6])
 
 
-@pytest.mark.parametrize(
-    ("method", "monotone"), [("isotonic", True), ("platt", True), ("binning", True)]
-)
-def test_monotone_says_what_the_values_do(method: str, monotone: bool) -> None:
-    assert fitted(method).monotone is monotone
-    backwards = Calibrator.from_counts(EDGES, NEGATIVES, POSITIVES, method=method)
-    assert backwards.monotone is (method == "isotonic")
-
-
 def test_maps_cannot_be_changed() -> None:
     curve = fitted("binning").map_.curve
     assert isinstance(curve, Steps)
@@ -214,11 +188,6 @@ SOUND = {
 LOGISTIC = {"schema": SCHEMA, "method": "platt", "kind": "logistic", "slope": 1, "intercept": 0}
 LINES = {**SOUND, "method": "isotonic", "kind": "piecewise-linear", "knots": [0.2, 0.1]}
 del LINES["edges"]
-
-
-@pytest.mark.parametrize("sound", [SOUND, LOGISTIC, {**LINES, "knots": [0.1, 0.2]}])
-def test_hand_written_json_loads(sound: dict[str, Any]) -> None:
-    assert CalibrationMap.from_json(json.dumps(sound)).method == sound["method"]
 
 
 @pytest.mark.parametrize(
@@ -258,13 +227,15 @@ def test_json_that_is_no_calibrator_is_refused(written: dict[str, Any] | str, me
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))
-def test_saved_calibrators_load(method: str, tmp_path: Path) -> None:
+def test_saved_calibrators_load_and_say_whether_they_are_monotone(
+    method: str, tmp_path: Path
+) -> None:
     made = fitted(method)
     made.save(tmp_path / "map.json")
     again = Calibrator.load(tmp_path / "map.json")
-    grid = np.linspace(0, 1, 1001)
-    assert again.method == method
-    assert again.transform(grid).tobytes() == made.transform(grid).tobytes()
+    assert (again.method, again.to_json()) == (method, made.to_json())
+    backwards = Calibrator.from_counts(EDGES, NEGATIVES, POSITIVES, method=method)
+    assert (made.monotone, backwards.monotone) == (True, method == "isotonic")
     assert pickle.loads(pickle.dumps(made)).to_json() == made.to_json()  # noqa: S301
 
 

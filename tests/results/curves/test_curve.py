@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,6 @@ from tacit.results.curves.curve import (
     rates_of_curve,
 )
 from tacit.results.curves.histogram import Histogram
-from tacit.results.estimate import numbers
 from tacit.running.simulation import simulate
 from tacit_studies.floors.curve_areas import areas_between, exact_curves
 from tests.federations import binormal_clients
@@ -53,21 +51,16 @@ class TestLimits:
         np.testing.assert_allclose(high, [0.5 + reach, 0.6 + reach])
 
     def test_they_stay_within_the_range_of_rates(self) -> None:
-        low, high = band([-0.5, 0.01, 0.99, 1.5]).limits()
+        low, high = band([-0.5, 0.01, 0.99, 1.5, math.nan]).limits()
         assert low.tolist()[:2] == [0.0, 0.0]
-        assert high.tolist()[2:] == [1.0, 1.0]
-        assert (low <= high).all()
+        assert high.tolist()[2:4] == [1.0, 1.0]
+        assert (low <= high)[:4].all()
+        assert np.isnan([low[4], high[4]]).all()
 
     @pytest.mark.parametrize("level", [0.0, 1.0, -0.5, 95.0, math.nan])
     def test_levels_outside_are_refused(self, level: float) -> None:
         with pytest.raises(ValueError, match=f"level must be between 0 and 1.*, got {level}"):
             band([0.5]).limits(level)
-
-    def test_unknown_rates_have_none(self) -> None:
-        low, high = band([math.nan, 0.5]).limits()
-        assert np.isnan(low[0])
-        assert np.isnan(high[0])
-        assert low[1] < 0.5 < high[1]
 
 
 class TestShapes:
@@ -88,10 +81,6 @@ class TestShapes:
 
 
 class TestJson:
-    def test_numbers_that_are_not_finite_are_null(self) -> None:
-        result = numbers(np.array([0.5, math.nan, math.inf, -math.inf, 2.0]))
-        assert result == [0.5, None, None, None, 2.0]
-
     def test_every_diagram_is_strict_json(self) -> None:
         rates, ends = band([0.9, math.nan]), np.array([0.0, 0.5], dtype=np.float64)
         curve = PrecisionRecall(ends, rates, rates).to_dict()
@@ -104,16 +93,6 @@ class TestJson:
         assert {"low", "high", "predicted", "records", "observed", "observed_low"} <= diagram.keys()
 
 
-@dataclass
-class Coverage:
-    """The share of a curve's points whose band holds the population's rate, by data set."""
-
-    roc: list[float]
-    false_positives: list[float]
-    precision: list[float]
-    reliability: list[float]
-
-
 def reaching(threshold: Floats, label: int) -> Floats:
     """The share of a class's population that reaches a threshold."""
     return np.asarray(norm.sf(norm.ppf(threshold) - SEPARATION * (label - 0.5)))
@@ -123,14 +102,18 @@ def positives_among(first: Floats, second: Floats) -> Floats:
     return SHARE * first / (SHARE * first + (1 - SHARE) * second)
 
 
-def held(rates: Band, truth: Floats) -> float:
+def held(rates: Band, truth: Floats) -> NDArray[np.bool_]:
     low, high = rates.limits()
-    return float(np.mean((low <= truth) & (truth <= high)))
+    return (low <= truth) & (truth <= high)
 
 
-def coverage(protocol: ScoreHistogram, draws: int, records: int) -> Coverage:
-    """Data sets drawn from a binormal population of AUC 0.8; the first threshold is no question."""
-    result = Coverage([], [], [], [])
+def coverage(protocol: ScoreHistogram, draws: int, records: int) -> Floats:
+    """The share of the points of four curves whose band holds the population's rate.
+
+    Averaged over data sets drawn from a binormal population of AUC 0.8; the first threshold is no
+    question. The curves are ROC, its other coordinate, precision and reliability.
+    """
+    shares = []
     for draw in range(draws):
         rng = np.random.default_rng([7, draw])
         labels = (rng.random(records) < SHARE).astype(np.int8)
@@ -141,23 +124,22 @@ def coverage(protocol: ScoreHistogram, draws: int, records: int) -> Coverage:
         assert histogram is not None
         assert roc is not None
         assert roc.false_positive_sampling is not None
-        cut = slice(1, None)
-        first, second = (reaching(roc.thresholds[cut], label) for label in (1, 0))
-        result.roc.append(held(part(roc.band), first))
+        first, second = (reaching(roc.thresholds, label) for label in (1, 0))
         across = Band(
             roc.false_positive_rate, roc.false_positive_error, roc.false_positive_sampling
         )
-        result.false_positives.append(held(part(across), second))
-        curve = histogram.precision_recall()
-        result.precision.append(held(part(curve.precision), positives_among(first, second)))
+        precision = histogram.precision_recall().precision
         buckets = histogram.reliability()
         inside = [reaching(buckets.low, label) - reaching(buckets.high, label) for label in (1, 0)]
-        result.reliability.append(held(buckets.observed, positives_among(*inside)))
-    return result
-
-
-def part(rates: Band) -> Band:
-    return Band(rates.value[1:], rates.privacy_error[1:], rates.sampling_error[1:])
+        shares.append(
+            [
+                held(roc.band, first)[1:].mean(),
+                held(across, second)[1:].mean(),
+                held(precision, positives_among(first, second))[1:].mean(),
+                held(buckets.observed, positives_among(*inside)).mean(),
+            ]
+        )
+    return np.mean(shares, axis=0)
 
 
 HOLDING = (0.92, 0.98)
@@ -192,10 +174,9 @@ def test_bands_hold(
     0.7 % (0.1 to 0.4 % for the buckets of a reliability diagram, which err apart), so that a band
     that covers 95 % leaves 92 to 98 % with probability below 1e-4.
     """
-    coverages = coverage(protocol, data_sets, 2000)
-    for shares in (coverages.roc, coverages.false_positives, coverages.precision):
-        assert rates[0] <= np.mean(shares) <= rates[1]
-    assert reliability[0] <= np.mean(coverages.reliability) <= reliability[1]
+    *of_rates, of_buckets = coverage(protocol, data_sets, 2000).tolist()
+    assert rates[0] <= min(of_rates) <= max(of_rates) <= rates[1]
+    assert reliability[0] <= of_buckets <= reliability[1]
 
 
 def naive(scores: NDArray[Any], labels: NDArray[Any], threshold: float) -> dict[str, float]:
@@ -209,18 +190,6 @@ def naive(scores: NDArray[Any], labels: NDArray[Any], threshold: float) -> dict[
         "accuracy": (hit + negatives - false) / labels.size,
         "f1": 2 * hit / (hit + false + positives),
     }
-
-
-def test_a_histogram_without_noise_has_the_exact_rates() -> None:
-    scores, labels = tacit.binormal_scores(300, 700, 0.8, seed=0)
-    clients = tacit.Clients.split(scores, labels, clients=3, seed=0)
-    protocol = PublishedHistogram("exact-sum", height=6, buckets=16)
-    made = tacit.evaluate(clients, protocol, seed=0).to_dict()["rates"]
-    for index, threshold in enumerate(made["thresholds"]):
-        for name, value in naive(scores, labels, threshold).items():
-            assert made[name][index] == pytest.approx(value, abs=1e-9), (name, threshold)
-            low, high = made[f"{name}_low"][index], made[f"{name}_high"][index]
-            assert low <= made[name][index] <= high
 
 
 def test_the_rates_agree_with_the_curves_beside_them() -> None:
@@ -299,15 +268,6 @@ def test_more_cells_leave_less_area() -> None:
     flat, tall = (smooth(ScoreHistogram("exact-sum", height=height))[1] for height in (5, 9))
     assert tall[0] < flat[0] / 3
     assert tall[1] < flat[1] / 3
-
-
-def test_less_noise_leaves_less_area() -> None:
-    """The means of 5 runs; the areas differ by a factor of about 7."""
-    errors = [
-        np.mean([smooth(ScoreHistogram(epsilon=e), s)[1] for s in range(5)], axis=0)
-        for e in (0.3, 3.0)
-    ]
-    assert (errors[1] < errors[0] / 2).all()
 
 
 def test_rates_never_rise_and_stay_in_range() -> None:

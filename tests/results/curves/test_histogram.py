@@ -65,22 +65,14 @@ class TestAtAThreshold:
             assert result[name].privacy_error == 0
             assert result[name].approximation_error < 1e-4
 
-    def test_everything_is_called_at_zero(self, clients: Clients) -> None:
-        result = evaluate(clients, EXACT).at(0.0)
-        assert result["recall"].value == 1
-        assert result["specificity"].value == 0
-        assert result["precision"].value == pytest.approx(0.4)
-
     def test_nothing_is_called_at_one(self) -> None:
-        result = exact_counts(np.array([[0.0, 5.0], [4.0, 3.0]])).at(1.0)
+        histogram = exact_counts(np.array([[0.0, 5.0], [4.0, 3.0]]))
+        assert [histogram.at(0.0)[name].value for name in ("recall", "specificity")] == [1, 0]
+        assert {rate.approximation_error for rate in histogram.at(0.5).values()} == {0.0}
+        result = histogram.at(1.0)
         assert result["recall"].value == 0
         assert result["specificity"].value == 1
         assert math.isnan(result["precision"].value)
-
-    @pytest.mark.parametrize("threshold", [-0.01, 1.01, math.nan])
-    def test_thresholds_outside_are_refused(self, threshold: float) -> None:
-        with pytest.raises(ValueError, match=rf"must be in \[0, 1\], got {threshold}"):
-            exact_counts(np.ones((2, 4))).at(threshold)
 
     def test_errors_are_as_large_as_said(self, clients: Clients) -> None:
         """200 runs: the spread's own error is 5 %; false alarm below 1e-5 for each rate.
@@ -136,13 +128,9 @@ class TestAtAThreshold:
             ratios.append((missed / rate.approximation_error) ** 2)
         assert 0.5 < np.mean(ratios) < 1.2
 
-    def test_a_cut_between_cells_is_exact(self) -> None:
-        result = exact_counts(np.ones((2, 8))).at(0.375)
-        assert {rate.approximation_error for rate in result.values()} == {0.0}
-
     def test_other_protocols_say_where_to_turn(self) -> None:
         result = evaluate(binormal_clients(60, 90, 3), tacit.FedAUC(1.0), seed=0)
-        for query in (lambda: result.at(0.5), result.calibrator):
+        for query in (lambda: result.at(0.5), result.calibrator, lambda: result.measures):
             with pytest.raises(AttributeError, match="fedauc gives no score histogram"):
                 query()
 
@@ -168,10 +156,8 @@ class TestAreas:
         """All pairs of a cell won, or all lost."""
         result = exact_counts(np.array([[2.0, 3.0], [4.0, 1.0]]))
         assert result.certain_range() == pytest.approx(((3 * 4) / 25, (3 * 5 + 2 * 4) / 25))
-
-    def test_one_class_has_no_range(self) -> None:
-        result = exact_counts(np.array([[2.0, 3.0], [0.0, 0.0]])).certain_range()
-        assert all(math.isnan(bound) for bound in result)
+        nothing = exact_counts(np.array([[2.0, 3.0], [0.0, 0.0]])).certain_range()
+        assert np.isnan(nothing).all()
 
     @pytest.mark.parametrize("buckets", [20, 100])
     def test_areas_of_buckets_near_the_exact_one(self, buckets: int, clients: Clients) -> None:
@@ -216,19 +202,6 @@ class TestAreas:
 
 
 class TestCurves:
-    def test_they_agree_with_scikit_learn(self, clients: Clients) -> None:
-        histogram = histogram_of(clients, EXACT)
-        roc, curve = histogram.roc(), histogram.precision_recall()
-        for index in range(0, roc.thresholds.size, 17):
-            called = clients.scores >= roc.thresholds[index]
-            for name, value in (
-                ("recall", roc.true_positive_rate[index]),
-                ("recall", curve.recall.value[index]),
-                ("specificity", 1 - roc.false_positive_rate[index]),
-                ("precision", curve.precision.value[index]),
-            ):
-                assert value == pytest.approx(REFERENCES[name](clients.labels, called), abs=1e-9)
-
     def test_reliability_holds_the_buckets_shares(self, clients: Clients) -> None:
         diagram = histogram_of(clients, EXACT).reliability()
         assert diagram.low[0] == 0
@@ -259,37 +232,8 @@ class TestCurves:
             assert rates.min() >= 0
         assert roc.thresholds.size == histogram.starts.size <= histogram.buckets
 
-    def test_variances_are_those_of_the_noise(self, clients: Clients) -> None:
-        histogram = histogram_of(clients, NOISY)
-        weights = np.random.default_rng(0).normal(size=(5, 2, 128))
-        expected = histogram.noise.variance_of(weights.reshape(5, 256), histogram.counts.ravel())
-        np.testing.assert_allclose(histogram.variance(weights), expected)
-        first, second = np.zeros((2, 128)), np.zeros((2, 128))
-        first[0], second[1] = 1.0, 1.0
-        assert histogram.variance(first) == pytest.approx(float(histogram.variance(second)))
-        assert histogram.variance(first) > 0
-
 
 class TestShown:
-    def test_the_json_names_every_figure(self, clients: Clients) -> None:
-        made = evaluate(clients, NOISY, seed=1).to_dict()
-        assert {
-            "cells",
-            "buckets",
-            "supported_buckets",
-            "average_precision",
-            "certain_range",
-            "at_half",
-            "precision_recall",
-            "reliability",
-            "calibration",
-            "roc",
-        } <= made.keys()
-        assert made["cells"] == 128
-        assert made["at_half"].keys() == REFERENCES.keys()
-        assert len(made["reliability"]["observed"]) == made["buckets"]
-        assert "debiased_ece" in made["calibration"]
-
     def test_rows_tell_the_figures_with_their_errors(self, clients: Clients) -> None:
         result = evaluate(clients, NOISY, seed=1)
         rows = dict(result.to_rows())
@@ -328,14 +272,9 @@ def test_figures_of_exact_counts_come_from_the_finest_cells() -> None:
     clients = Clients.split(crowded, labels, 10, seed=0)
     protocol = PublishedHistogram("exact-sum", buckets=4)
     histogram = histogram_of(clients, protocol)
-    remaining = clients.scores, clients.labels
-    brier, average = (
-        sklearn.brier_score_loss(remaining[1], remaining[0]),
-        sklearn.average_precision_score,
-    )
+    known = clients.labels, clients.scores
+    brier, average = sklearn.brier_score_loss(*known), sklearn.average_precision_score(*known)
     assert histogram.calibration().brier == pytest.approx(brier, abs=2e-5)
-    assert histogram.average_precision().value == pytest.approx(
-        average(remaining[1], remaining[0]), abs=3e-3
-    )
+    assert histogram.average_precision().value == pytest.approx(average, abs=3e-3)
     noisy = histogram_of(clients, PublishedHistogram("secure-sum", 1.0, buckets=4))
     assert noisy.finest is noisy.cells

@@ -74,6 +74,7 @@ def test_largest_values_are_those_of_walks_in_steps() -> None:
 
 EVEN = np.full(10, 0.1)
 MOVED = np.array([0.07, 0.08, 0.09, 0.1, 0.1, 0.1, 0.1, 0.11, 0.12, 0.13])
+EMPTIED = np.array([0.02, 0.02, 0.02, 0.02, 0.1, 0.14, 0.17, 0.17, 0.17, 0.17])
 SCALE = 0.004
 COVARIANCE = SCALE**2 * (np.eye(10) - 0.1)
 DRIFT_RUNS = 400
@@ -95,7 +96,7 @@ def test_without_noise_the_index_is_its_definition() -> None:
     assert (found.bias, found.privacy_error) == (0.0, 0.0)
 
 
-@pytest.mark.parametrize("second", [EVEN, MOVED])
+@pytest.mark.parametrize("second", [EVEN, MOVED, EMPTIED])
 def test_the_indexs_noise_is_removed(second: Floats) -> None:
     """Of 400 runs the mean error is known to 5 %: a bound of 4 of its errors fails once in 15,000.
 
@@ -108,26 +109,14 @@ def test_the_indexs_noise_is_removed(second: Floats) -> None:
     centres = np.array([each.value - each.bias for each in found])
     known = centres.std() / np.sqrt(DRIFT_RUNS)
     assert centres.mean() == pytest.approx(exact_index(second), abs=4 * known)
-    assert np.mean([each.privacy_error for each in found]) == pytest.approx(centres.std(), rel=0.25)
+    errors = np.sqrt(np.mean(np.square([each.privacy_error for each in found])))
+    assert errors == pytest.approx(centres.std(), rel=0.25)
     louder = [
         population_stability(noisy(EVEN, source, 1.3 * SCALE), noisy(EVEN, source, 1.3 * SCALE))
         for _ in range(DRIFT_RUNS)
     ]
     wrong = np.array([each.value - each.bias for each in louder])
     assert wrong.mean() > 4 * wrong.std() / np.sqrt(DRIFT_RUNS)
-
-
-def test_an_index_of_emptied_groups_states_its_error() -> None:
-    """Of 400 runs the error is known to 4 %, so 25 % off is seen: small parts have steep slopes."""
-    emptied = np.array([0.02, 0.02, 0.02, 0.02, 0.1, 0.14, 0.17, 0.17, 0.17, 0.17])
-    source = np.random.default_rng(2)
-    found = [
-        population_stability(noisy(EVEN, source), noisy(emptied, source)) for _ in range(DRIFT_RUNS)
-    ]
-    centres = np.array([each.value - each.bias for each in found])
-    errors = np.sqrt(np.mean(np.square([each.privacy_error for each in found])))
-    assert errors == pytest.approx(centres.std(), rel=0.2)
-    assert centres.mean() == pytest.approx(exact_index(emptied), abs=4 * centres.std() / 20)
 
 
 def test_the_largest_shift_is_found() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tacit
-from tacit.results.saved.integrity import canonical, federation_entry, fingerprint, with_fingerprint
+from tacit.results.saved.integrity import canonical, federation_entry, fingerprint
 from tests.federations import binormal_clients
 from tests.reporting.examples import content
 
@@ -76,11 +76,6 @@ def test_a_missing_or_additional_entry_is_noticed() -> None:
         fewer = {name: value for name, value in whole.items() if name != key}
         assert fingerprint(fewer) != whole["fingerprint"], key
     assert fingerprint({**whole, "more": 1}) != whole["fingerprint"]
-
-
-def test_sealing_again_changes_nothing() -> None:
-    whole = content("fedauc")
-    assert with_fingerprint(whole) == whole
 
 
 def test_a_number_that_is_not_finite_has_no_fingerprint() -> None:
