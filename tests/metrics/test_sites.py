@@ -9,12 +9,7 @@ import pytest
 import scipy.optimize
 
 from tacit.arrays import Floats
-from tacit.metrics.sites import (
-    between_interval,
-    between_variance,
-    outlier_probabilities,
-    posterior,
-)
+from tacit.metrics.sites import between_interval, between_variance, outlier_probabilities, posterior
 
 
 def restricted_likelihood(between: float, values: Floats, variances: Floats) -> float:

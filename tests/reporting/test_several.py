@@ -16,12 +16,7 @@ import tacit
 from tacit.cli import main
 from tacit.reporting.page import report
 from tacit.results.saved.integrity import with_fingerprint
-from tacit.results.saved.reading import (
-    ComparedModels,
-    GroupedResult,
-    document_of,
-    read_documents,
-)
+from tacit.results.saved.reading import ComparedModels, GroupedResult, document_of, read_documents
 
 
 @pytest.fixture(scope="module")
@@ -90,10 +85,7 @@ def test_of_many_groups_the_page_has_the_table_only(clients: tacit.Clients) -> N
 
 
 def test_results_comparisons_and_groups_share_a_page(
-    clients: tacit.Clients,
-    comparison: dict[str, Any],
-    groups: dict[str, Any],
-    tmp_path: Path,
+    clients: tacit.Clients, comparison: dict[str, Any], groups: dict[str, Any], tmp_path: Path
 ) -> None:
     single = [tacit.evaluate(clients, tacit.DPAUC(8.0), seed=seed).to_dict() for seed in (1, 2)]
     paths = []

@@ -149,9 +149,7 @@ def _with_code(text: str) -> Markup:
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704
 
 
-def _shown_results(
-    documents: Sequence[reading.Document],
-) -> Iterator[tuple[str, reading.Result]]:
+def _shown_results(documents: Sequence[reading.Document]) -> Iterator[tuple[str, reading.Result]]:
     """Every result of the page with the prefix of its parts."""
     for index, document in enumerate(documents):
         if isinstance(document, reading.Result):

@@ -191,7 +191,7 @@ def _meaning_of(spent: Mapping[str, Any]) -> list[str]:
     chance = f", but for a chance of {delta:g}" if delta else ""
     return [
         f"That keeps deniable {unit}. Somebody who thought it a coin toss before, and sees all "
-        f"that a client sent, is at most {sure} afterwards{chance}.",
+        f"that a client sent, is at most {sure} afterwards{chance}."
     ]
 
 

@@ -269,9 +269,7 @@ def test_no_index_where_a_group_is_empty(epsilon: float | None, reason: str) -> 
 def test_a_net_benefit_is_at_most_the_share_of_positives() -> None:
     """Where noise could give more, or the band is wider than that share, there is no point."""
     result = tacit.evaluate(
-        binormal_clients(120, 280, 3),
-        tacit.ScoreHistogram("secure-sum", 1.0, scale="even"),
-        seed=5,
+        binormal_clients(120, 280, 3), tacit.ScoreHistogram("secure-sum", 1.0, scale="even"), seed=5
     )
     content = result.to_dict()
     share = content["measures"]["prevalence"]["value"]

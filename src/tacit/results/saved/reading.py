@@ -510,10 +510,7 @@ def _grouped(content: Mapping[str, Any], label: str) -> GroupedResult:
 
 def _group(entry: Mapping[str, Any], label: str) -> PublicGroup:
     result, name = entry["result"], entry["name"]
-    public_records, counted = (
-        number(entry["records"]),
-        number(entry["estimated_records"]),
-    )
+    public_records, counted = (number(entry["records"]), number(entry["estimated_records"]))
     return PublicGroup(
         name,
         public_records if math.isfinite(public_records) else counted,
