@@ -21,7 +21,6 @@ from tacit.metrics.errors import (
     laplace_law,
     laplace_normal_reach,
     law_of,
-    rotations,
 )
 from tacit.privacy.distributions import staircase_inner_width
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Staircase
@@ -80,12 +79,6 @@ def test_characteristic_functions_are_those_of_all_outcomes(width: int, epsilon:
     np.testing.assert_allclose(made[0], each**2, atol=1e-9)
 
 
-def test_rotations_are_those_of_all_angles() -> None:
-    angle = np.array([0.0, 1e-9, 0.3, -2.0])
-    angles = np.outer(angle, np.arange(FREQUENCIES) + 0.5)
-    np.testing.assert_allclose(rotations(angle), np.exp(1j * angles), rtol=1e-12, atol=1e-12)
-
-
 @pytest.mark.parametrize(("width", "epsilon"), [(1, 2.0), (1000, 1.0), (30_000, 8.0)])
 def test_the_variance_of_stairs_is_the_mechanism_s(width: int, epsilon: float) -> None:
     made = stairs(np.array([0.5, 2.0]), [width, width], [epsilon, epsilon]).variance
@@ -101,15 +94,6 @@ def test_the_reach_covers_as_all_outcomes_say(level: float) -> None:
     assert enumerated(outcomes, normal, reach) == pytest.approx(level, abs=2e-3)
     wrong = float(law.reach(np.array(normal), level)) * 0.7
     assert abs(enumerated(outcomes, normal, wrong) - level) > 2e-3
-
-
-def test_one_draw_of_large_scale_is_the_laplace_law() -> None:
-    law = ErrorLaw((WholeLaplaceDraws(np.array([1e-6]), 1e4),))
-    deviation = math.sqrt(float(law.variance))
-    for normal in (0.5, 2.0):
-        reach = float(law.reach(np.array(normal * deviation), 0.95))
-        closed = laplace_normal_reach(np.array(deviation), np.array(normal * deviation), 0.95)
-        assert reach == pytest.approx(float(closed), rel=1e-3)
 
 
 def test_replicates_have_their_own_laws_in_any_groups() -> None:

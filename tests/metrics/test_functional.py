@@ -350,13 +350,7 @@ def test_the_interval_holds_a_quotient_whose_denominator_is_noisy(correlation: f
     assert np.mean(held | (lower <= REACH * noise)) == pytest.approx(0.95, abs=0.003)
 
 
-def test_a_denominator_that_is_not_told_from_zero_bounds_nothing() -> None:
-    value, variance, crossed, base = np.array([[2.0], [0.1], [0.0], [0.3]])
-    low, high = fieller_bounds(value, variance, crossed, base, REACH)
-    assert (low[0], high[0]) == (-np.inf, np.inf)
-
-
-def test_without_noise_below_the_interval_is_the_normal_one() -> None:
-    value, variance, crossed, base = np.array([[2.0], [0.25], [0.0], [0.0]])
+def test_a_denominator_without_noise_gives_the_normal_interval_and_one_like_zero_none() -> None:
+    value, variance, crossed, base = np.array([[2.0, 2.0], [0.1, 0.25], [0.0, 0.0], [0.3, 0.0]])
     low, high = fieller_bounds(value, variance, crossed, base, 2.0)
-    assert (low[0], high[0]) == (1.0, 3.0)
+    assert (low.tolist(), high.tolist()) == ([-np.inf, 1.0], [np.inf, 3.0])

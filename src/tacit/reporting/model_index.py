@@ -48,13 +48,10 @@ def model_index(results: Sequence[Result], model: str | None = None, task: str =
     if model == "" or not task:
         raise ValueError("the names of the model and of its task must not be empty")
     entries = [_entry(result, task) for result in results]
-    if model is not None:
-        return as_yaml({"model-index": [{"name": model, "results": entries}]})
-    models = [
-        {"name": result.label, "results": [entry]}
-        for result, entry in zip(results, entries, strict=True)
-    ]
-    return as_yaml({"model-index": models})
+    models = [(model, entries)]
+    if model is None:
+        models = [(each.label, [entry]) for each, entry in zip(results, entries, strict=True)]
+    return as_yaml({"model-index": [{"name": name, "results": made} for name, made in models]})
 
 
 def _entry(result: Result, task: str) -> dict[str, Any]:
@@ -93,20 +90,17 @@ def _metrics(result: Result) -> list[dict[str, Any]]:
         for name in METRICS
         if name in half and middle is not None
     ]
-    brier = number(content.get("calibration", {}).get("brier"))
-    if math.isfinite(brier):
-        made.append({"type": "brier_score", "value": brier, "name": "Brier score"})
+    brier = Estimate(number(content.get("calibration", {}).get("brier")), math.nan, math.nan)
+    made.append(_metric("brier_score", "Brier score", brier, {}))
     return [metric for metric in made if math.isfinite(metric["value"])]
 
 
 def _metric(
     kind: str, name: str, estimate: Estimate, arguments: Mapping[str, Any]
 ) -> dict[str, Any]:
-    entries = dict(arguments)
-    if estimate.has_interval:
-        entries = {"interval_95": list(estimate.interval()), **entries}
+    interval = {"interval_95": list(estimate.interval())} if estimate.has_interval else {}
     made: dict[str, Any] = {"type": kind, "value": estimate.value, "name": name}
-    return made | ({"args": entries} if entries else {})
+    return made | ({"args": {**interval, **arguments}} if interval or arguments else {})
 
 
 def _provenance(content: Mapping[str, Any]) -> dict[str, Any]:

@@ -114,26 +114,18 @@ def headline_sentences(result: reading.Result) -> list[str]:
         ]
     if not result.figure.is_auc:
         return _certainty(result)
-    whole = estimate.has_interval and estimate.interval()[0] <= 0 and estimate.interval()[1] >= 1
-    if whole and estimate.certain:
-        return [
-            "The range holds every AUC there is, from 0 to 1: the thresholds tell too few records "
-            "apart, and this result says nothing about the classifier."
-        ]
-    if whole:
-        return [
-            "The noise is so large that the interval holds every AUC there is, from 0 to 1: this "
-            "result says nothing about the classifier."
-        ]
-    return [_auc_meaning(estimate.value), *_certainty(result)]
-
-
-def _auc_meaning(value: float) -> str:
-    share = f"{100 * min(max(value, 0.0), 1.0):.1f} %"
-    return (
+    low, high = estimate.interval()
+    if low <= 0 and high >= 1:
+        held = "holds every AUC there is, from 0 to 1:"
+        few = f"The range {held} the thresholds tell too few records apart, and"
+        reason = few if estimate.certain else f"The noise is so large that the interval {held}"
+        return [f"{reason} this result says nothing about the classifier."]
+    share = f"{100 * min(max(estimate.value, 0.0), 1.0):.1f} %"
+    meaning = (
         "Of one positive and one negative record drawn at random, the positive one has the higher "
         f"score in about {share} of all cases; a tie counts as half. 50 % is guessing."
     )
+    return [meaning, *_certainty(result)]
 
 
 def _certainty(result: reading.Result) -> list[str]:
@@ -167,11 +159,8 @@ def privacy_sentences(result: reading.Result) -> list[str]:
         ]
     if spent["epsilon"] == 0:
         return ["Nothing more was spent: the answers follow from what clients released before."]
-    sentences = [
-        f"Each client spent at most {cost_text(spent)}.",
-        *_meaning_of(spent),
-        _unit_sentence(result),
-    ]
+    cost = f"Each client spent at most {cost_text(spent)}."
+    sentences = [cost, _meaning_of(spent), _unit_sentence(result)]
     if "protection" in result.content:
         supported = cost_text(result.content["protection"])
         sentences.append(
@@ -183,16 +172,16 @@ def privacy_sentences(result: reading.Result) -> list[str]:
     return sentences
 
 
-def _meaning_of(spent: Mapping[str, Any]) -> list[str]:
+def _meaning_of(spent: Mapping[str, Any]) -> str:
     epsilon, delta = float(spent["epsilon"]), float(spent["delta"])
     unit = HIDDEN.get(str(spent["adjacency"]), "any one record's part in it")
     belief = 1 / (1 + math.exp(-min(epsilon, 700.0)))
     sure = "practically certain" if belief > CERTAIN else f"{100 * belief:.1f} % sure"
     chance = f", but for a chance of {delta:g}" if delta else ""
-    return [
+    return (
         f"That keeps deniable {unit}. Somebody who thought it a coin toss before, and sees all "
         f"that a client sent, is at most {sure} afterwards{chance}."
-    ]
+    )
 
 
 def _unit_sentence(result: reading.Result) -> str:
@@ -203,9 +192,8 @@ def _unit_sentence(result: reading.Result) -> str:
             "The unit is one record: a person with several records is protected by as many times "
             "that epsilon. Further evaluations of the same records add to it."
         )
-    line = composition.person_line(
-        int(person["records"]), float(result.content["spent"]["epsilon"])
-    )
+    epsilon = float(result.content["spent"]["epsilon"])
+    line = composition.person_line(int(person["records"]), epsilon)
     return f"The unit is {line}. Further evaluations of the same records add to the epsilon."
 
 
@@ -402,13 +390,11 @@ def named_estimates(
     documents: Sequence[reading.Result | reading.PublicGroup],
 ) -> list[tuple[str, Estimate]]:
     """The estimates of several results or of groups that have one, with their names."""
-    made = []
-    for each in documents:
-        if isinstance(each, reading.Result):
-            made.append((each.label, each.estimate))
-        elif each.result is not None:
-            made.append((each.name, each.result.estimate))
-    return made
+    named = (
+        (each.label, each) if isinstance(each, reading.Result) else (each.name, each.result)
+        for each in documents
+    )
+    return [(name, result.estimate) for name, result in named if result is not None]
 
 
 def verdict(compared: reading.ComparedModels) -> str:
@@ -431,22 +417,18 @@ def sentences_of_groups(grouped: reading.GroupedResult, folded: bool) -> list[st
     grouped : the groups.
     folded : whether they are too many to show each of them whole.
     """
-    sentences = []
-    for entry, about in (("spread", "these records"), ("population_spread", "the population")):
-        spread = grouped.content[entry]
-        if spread is None:
-            continue
-        if entry == "spread":
-            sentences.append(
-                f"The highest estimate, of {spread['highest']}, and the lowest, of "
-                f"{spread['lowest']}, are {decimal(reading.number(spread['value']))} apart; noise "
-                "makes that too large on average."
-            )
+    sentences, spread = [], grouped.content["spread"]
+    if spread is not None:
         sentences.append(
-            f"The highest and the lowest figure of {about} are "
-            f"{between(reading.bounds_of(spread, 'interval'))} apart, with 95 % for all groups "
-            "together."
+            f"The highest estimate, of {spread['highest']}, and the lowest, of {spread['lowest']}, "
+            f"are {decimal(reading.number(spread['value']))} apart; noise makes that too large on "
+            "average."
         )
+    for entry, about in (("spread", "these records"), ("population_spread", "the population")):
+        if grouped.content[entry] is not None:
+            apart = between(reading.bounds_of(grouped.content[entry], "interval"))
+            ends = f"The highest and the lowest figure of {about} are {apart} apart"
+            sentences.append(f"{ends}, with 95 % for all groups together.")
     sentences.append(f"Spent in all: {cost_text(grouped.content['spent'])}.")
     if folded:
         sentences.append("The page shows these groups in this table only.")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,18 +22,12 @@ from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.results.curves.histogram import Histogram
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
+from tests.metrics.test_functional import REFERENCES
 
 Floats = NDArray[np.float64]
 
 EXACT = ScoreHistogram("exact-sum", scale="even")
 NOISY = ScoreHistogram("secure-sum", 1.0, height=7, scale="even")
-REFERENCES: dict[str, Callable[[Any, Any], float]] = {
-    "precision": sklearn.precision_score,
-    "recall": sklearn.recall_score,
-    "specificity": lambda labels, called: sklearn.recall_score(labels, called, pos_label=0),
-    "accuracy": sklearn.accuracy_score,
-    "f1": sklearn.f1_score,
-}
 
 
 @pytest.fixture(scope="module")
@@ -88,18 +80,6 @@ class TestAtAThreshold:
             assert values.std() == pytest.approx(errors.mean(), rel=0.22)
             reported = np.array([run[name].standard_error for run in runs])
             assert np.mean(np.abs(values - exact) < 1.96 * reported) > 0.88
-
-    def test_sampling_errors_are_those_of_exact_counts(self, clients: Clients) -> None:
-        """Noise in a thousand almost empty cells is not taken for records."""
-        few = clients.part(0, 2)
-        exact = histogram_of(few, EXACT).at(0.6)
-        noisy = [
-            histogram_of(few, ScoreHistogram("secure-sum", 1.0, 10, scale="even"), seed).at(0.6)
-            for seed in range(20)
-        ]
-        for name, rate in exact.items():
-            result = np.mean([run[name].sampling_error for run in noisy])
-            assert result == pytest.approx(rate.sampling_error, rel=0.15)
 
     @pytest.mark.parametrize("place", [0, 3, 7])
     def test_a_cut_in_the_middle_of_a_cell_may_be_anywhere_in_it(self, place: int) -> None:

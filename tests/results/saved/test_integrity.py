@@ -7,45 +7,16 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-import tacit
 from tacit.results.saved.integrity import canonical, federation_entry, fingerprint
-from tests.federations import binormal_clients
 from tests.reporting.examples import content
 
-LEAVES = (
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**52), 2**52)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=5)
-)
-CONTENTS = st.dictionaries(
-    st.text(max_size=4),
-    st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3), max_leaves=5),
-    max_size=4,
-)
 
-
-@given(CONTENTS)
-def test_layout_does_not_matter(made: dict[str, Any]) -> None:
-    again = json.loads(json.dumps(dict(reversed(made.items())), indent=3))
-    assert canonical(again) == canonical(made)
-
-
-@given(CONTENTS)
-def test_whole_numbers_are_the_same_as_integers_and_as_floats(made: dict[str, Any]) -> None:
-    def respelled(value: Any) -> Any:
-        if isinstance(value, int) and not isinstance(value, bool):
-            return float(value)
-        if isinstance(value, list):
-            return [respelled(entry) for entry in value]
-        return value
-
-    spelled = {key: respelled(value) for key, value in made.items()}
-    assert canonical(spelled) == canonical(made)
+def test_neither_layout_nor_the_type_of_a_whole_number_matters() -> None:
+    made = {"b": [1, None, {"d": 2.5}], "a": -(2**52), "é": True}
+    again = {"é": True, "a": -(2.0**52), "b": [1.0, None, {"d": 2.5}]}
+    assert canonical(json.loads(json.dumps(again, indent=3))) == canonical(made)
+    assert canonical({"b": [1]}) != canonical({"b": [True]})
 
 
 def paths(value: Any, position: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -93,12 +64,3 @@ def test_a_federation_s_fingerprint_is_made_of_what_was_said() -> None:
         federation_entry(None, 5, ("north", "south")),
     ]
     assert len({entry["fingerprint"] for entry in others}) == len(others)
-
-
-def test_no_record_enters_a_federation_s_fingerprint() -> None:
-    protocol = tacit.FedAUC(1.0)
-    one, other = (
-        tacit.evaluate(binormal_clients(400, 600, 5, seed=seed), protocol, federation="a")
-        for seed in (0, 1)
-    )
-    assert one.to_dict()["federation"] == other.to_dict()["federation"]
