@@ -34,9 +34,9 @@ from .protocols.published.fedauc import PublishedFedAUC, PublishedResponseAUC
 from .protocols.published.fhe.protocol import FheAUC
 from .protocols.published.noisy_scores import NoisyScores
 from .protocols.published.ustatistics import PublishedHierarchicalAUC, PublishedUStatistic
-from .reporting.displays import CalibrationDisplay, RocCurveDisplay
 from .results.curves.calibrator import Calibrator
 from .results.curves.histogram import Histogram
+from .results.displays import CalibrationDisplay, RocCurveDisplay
 from .results.estimate import Estimate, Interval
 from .results.evaluation import Evaluation
 from .results.several import Comparison, GroupedEvaluation

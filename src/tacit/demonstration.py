@@ -18,7 +18,8 @@ from tacit.local.two_round.protocol import TwoRoundAUC
 from tacit.metrics.ranking import auc
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.results import drawing, evaluation, text
+from tacit.results import displays as drawing
+from tacit.results import evaluation, text
 from tacit.results.estimate import RECORDS_INTERVAL, Estimate, bounds_line, decimals
 from tacit.results.measures.catalogue import label
 

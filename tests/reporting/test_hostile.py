@@ -14,9 +14,8 @@ from click.testing import CliRunner
 from tacit.cli import main
 from tacit.protocol.registry import written_kind
 from tacit.protocol.settings import known_settings
-from tacit.reporting.model_index import model_index
 from tacit.reporting.page import report
-from tacit.reporting.tables import as_csv, as_markdown
+from tacit.reporting.tables import as_csv, as_markdown, model_index
 from tacit.results.evaluation import Evaluation
 from tacit.results.saved.reading import Document, Result, document_of
 from tests.reporting.examples import changed

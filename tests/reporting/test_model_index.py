@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tacit.reporting.model_index import as_yaml, model_index
+from tacit.reporting.tables import as_yaml, model_index
 from tacit.results.saved.reading import Result
 from tests.reporting.examples import FEDERATION, changed, content, result
 

@@ -20,7 +20,7 @@ from tacit.data.reading import FileColumns
 from tacit.data.scales import ByFile, by_file
 from tacit.output import PictureFile
 from tacit.protocol.registry import comparison_names
-from tacit.reporting.displays import draw_comparison
+from tacit.results.displays import draw_comparison
 from tacit.results.text import as_lines
 
 

@@ -22,7 +22,7 @@ from tacit.data.reading import FileColumns, read_categories
 from tacit.output import PictureFile
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import kind_of
-from tacit.reporting.displays import draw_groups
+from tacit.results.displays import draw_groups
 from tacit.results.several import GroupedEvaluation
 from tacit.results.text import as_lines
 from tacit.running.units import taken_by

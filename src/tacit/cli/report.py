@@ -8,9 +8,8 @@ import click
 
 from tacit.cli.shell import refuse, show
 from tacit.output import OutputFile
-from tacit.reporting.model_index import TASK, model_index
 from tacit.reporting.page import report as report_page
-from tacit.reporting.tables import as_csv, as_markdown
+from tacit.reporting.tables import TASK, as_csv, as_markdown, model_index
 from tacit.results.saved import reading
 
 PAGE = "report.html"

@@ -416,7 +416,7 @@ class Evaluation:
         ------
         ImportError : when matplotlib is not installed.
         """
-        return import_module("tacit.reporting.displays").draw_evaluation(self, ax)
+        return import_module("tacit.results.displays").draw_evaluation(self, ax)
 
     def _repr_html_(self) -> str:
         return html_table(self.to_rows(), self.warnings)

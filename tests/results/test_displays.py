@@ -15,8 +15,9 @@ from click.testing import CliRunner
 import tacit
 from tacit.cli import main
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.reporting import displays as drawing
-from tacit.reporting.displays import (
+from tacit.results import displays as drawing
+from tacit.results.curves.curve import Curve
+from tacit.results.displays import (
     MAX_BARS,
     Bar,
     draw_bars,
@@ -26,11 +27,10 @@ from tacit.reporting.displays import (
     new_axes,
     operating_point,
 )
-from tacit.results.curves.curve import Curve
 from tacit.results.estimate import Estimate
 
 CLIENTS = tacit.Clients.split(*tacit.binormal_scores(400, 1600, 0.8, seed=0), clients=4, seed=0)
-PAGE = Path(drawing.__file__).parent / "templates" / "page.css"
+PAGE = Path(drawing.__file__).parents[1] / "reporting" / "templates" / "page.css"
 
 
 def curve_of(thresholds: Any) -> Curve:

@@ -22,7 +22,7 @@ from tacit.results.several import Comparison, GroupedEvaluation
 
 CARD, INK, SOFT, EDGE = "#ffffff", "#1b1f24", "#4c5561", "#d5dae1"
 ACCENT, BAND, MARK = "#17568f", "#bcd6ee", "#b3470a"
-"""The colours of the light page of a report (``templates/page.css``)."""
+"""The colours of the light page of a report (``reporting/templates/page.css``)."""
 
 
 def new_axes(width: float = 6.0, height: float = 6.6) -> Any:
