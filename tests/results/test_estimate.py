@@ -63,8 +63,9 @@ def test_limits_change_no_coverage_and_keep_the_centre(
 def server_result(
     value: float, error: float, positives: float = 100.0, wrong: float = 0.0
 ) -> ServerResult:
-    numbers = map(np.array, (value, error, 0.0, positives, 100.0))
-    return ServerResult(*numbers, positives_error=wrong, limits=(0.0, 1.0))
+    sizes, none = (np.array(positives), np.array(100.0)), np.zeros(())
+    known = (np.array(value), np.array(error), none, *sizes)
+    return ServerResult(*known, positives_error=wrong, limits=(0.0, 1.0))
 
 
 @pytest.mark.parametrize(

@@ -282,12 +282,8 @@ class Estimate:
     def to_dict(self) -> dict[str, Any]:
         """The ``auc`` entry of a result; figures that do not exist are null."""
         errors = ("standard_error", "privacy_error", "sampling_error", "approximation_error")
-        return {
-            **{name: finite(getattr(self, name)) for name in ("value", *errors, "bias")},
-            "limits": numbers(self.limits),
-            **self.shape,
-            "interval": numbers(self.interval(0.95)),
-        }
+        known = entry_of(self, ("value", *errors, "bias", "limits"))
+        return {**known, **self.shape, "interval": numbers(self.interval(0.95))}
 
 
 def checked_level(level: float) -> float:
@@ -387,6 +383,15 @@ Numbers = list[float | None]
 def numbers(values: Iterable[float]) -> Numbers:
     """A list for JSON; numbers that are not finite become None."""
     return [finite(value) for value in values]
+
+
+def entry_of(record: object, names: Iterable[str]) -> dict[str, Any]:
+    """Fields of a record for JSON: numbers, and tuples of them."""
+    values = {name: getattr(record, name) for name in names}
+    return {
+        name: numbers(value) if isinstance(value, tuple) else finite(value)
+        for name, value in values.items()
+    }
 
 
 def higher_of(names: tuple[str, str], difference: Interval) -> str:

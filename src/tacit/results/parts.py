@@ -43,13 +43,9 @@ class Part:
 
     def to_dict(self) -> dict[str, Any]:
         """The part's entry in the JSON."""
-        made: dict[str, Any] = {
-            "name": self.name,
-            "records": est.finite(self.positives + self.negatives),
-            "positives": est.finite(self.positives),
-            "negatives": est.finite(self.negatives),
-            "measures": measures_of(self.figures),
-        }
+        sizes = est.entry_of(self, ("positives", "negatives"))
+        records = {"records": est.finite(self.positives + self.negatives), **sizes}
+        made = {"name": self.name, **records, "measures": measures_of(self.figures)}
         return made | ({"reason": self.reason} if self.reason else {})
 
 
@@ -171,6 +167,12 @@ LARGEST_ERROR = 0.7
 """Largest error of a site on the scale of log-odds at which it enters the model: with a larger one
 the map to that scale is no line within the error."""
 
+UNKNOWN = (math.nan, math.nan)
+OF_ONE = ("shrunk", "shrunk_interval", "false_alarm")
+"""What all sites together tell of one, in its fields and in files."""
+TOGETHER = ("mean", "mean_interval", "deviation", "deviation_interval", "prediction_interval")
+"""What they tell of all, in the same way."""
+
 OUTLIER = 0.05
 """A site is called an outlier below this probability of a false alarm among all sites."""
 
@@ -184,14 +186,14 @@ class Site:
     index : its place among the clients.
     estimate : from its own release; the value is NaN where there is none. Its reason says why, or
         why the model of all sites leaves this one out.
-    shrunk, interval : its true figure and the 95 % interval, as all sites together tell.
+    shrunk, shrunk_interval : its true figure and the 95 % interval, as all sites together tell.
     false_alarm : the probability with which one of all sites lies as far from the others by chance.
     """
 
     index: int
     estimate: est.Estimate
     shrunk: float = math.nan
-    interval: tuple[float, float] = (math.nan, math.nan)
+    shrunk_interval: tuple[float, float] = UNKNOWN
     false_alarm: float = math.nan
 
     @property
@@ -210,7 +212,8 @@ class SiteFigure:
     scale : on which it was modelled.
     sites : in the order of the clients.
     mean, mean_interval : over sites.
-    between : the standard deviation between sites on ``scale``, and its 95 % interval.
+    deviation, deviation_interval : the standard deviation between sites on ``scale``, and its 95 %
+        interval.
     prediction_interval : 95 %, of the true figure of a new site.
     reason : why there is no model; empty where there is one.
     """
@@ -219,9 +222,10 @@ class SiteFigure:
     scale: Scale
     sites: tuple[Site, ...]
     mean: float = math.nan
-    mean_interval: tuple[float, float] = (math.nan, math.nan)
-    between: tuple[float, float, float] = (math.nan, math.nan, math.nan)
-    prediction_interval: tuple[float, float] = (math.nan, math.nan)
+    mean_interval: tuple[float, float] = UNKNOWN
+    deviation: float = math.nan
+    deviation_interval: tuple[float, float] = UNKNOWN
+    prediction_interval: tuple[float, float] = UNKNOWN
     reason: str = ""
 
     @classmethod
@@ -248,24 +252,16 @@ class SiteFigure:
             alarm = float(alarms[place])
             sites[index] = Site(index, estimates[index], *_told(own, scale), alarm)
         pooled, (_, new_site) = fitted.mixture(), _told(fitted.mixture(fitted.squares), scale)
-        between = random_effects.between_variance(values, variances)
-        low, high = random_effects.between_interval(values, variances)
-        deviations = math.sqrt(between), math.sqrt(low), math.sqrt(high)
-        return cls(figure, scale, tuple(sites), *_told(pooled, scale), deviations, new_site)
+        deviation = math.sqrt(random_effects.between_variance(values, variances))
+        low, high = map(math.sqrt, random_effects.between_interval(values, variances))
+        told = *_told(pooled, scale), deviation, (low, high), new_site
+        return cls(figure, scale, tuple(sites), *told)
 
     def to_dict(self) -> dict[str, Any]:
         """What the JSON says of all sites together."""
         if self.reason:
             return {"scale": self.scale, "reason": self.reason}
-        deviation, low, high = self.between
-        return {
-            "scale": self.scale,
-            "mean": est.finite(self.mean),
-            "mean_interval": est.numbers(self.mean_interval),
-            "deviation": est.finite(deviation),
-            "deviation_interval": est.numbers((low, high)),
-            "prediction_interval": est.numbers(self.prediction_interval),
-        }
+        return {"scale": self.scale, **est.entry_of(self, TOGETHER)}
 
     def to_rows(self, names: Sequence[str]) -> list[tuple[str, str]]:
         """The figure as labelled lines for a person."""
@@ -275,9 +271,9 @@ class SiteFigure:
         digits = est.decimals(self.mean_interval)
         mean, new_site, deviation = (
             f"95 % interval {est.bounds_line(ends, digits=digits)}"
-            for ends in (self.mean_interval, self.prediction_interval, self.between[1:])
+            for ends in (self.mean_interval, self.prediction_interval, self.deviation_interval)
         )
-        apart = f"standard deviation {self.between[0]:.{digits}f} ({self.scale})"
+        apart = f"standard deviation {self.deviation:.{digits}f} ({self.scale})"
         rows = [
             (called, f"{self.mean:.{digits}f}, {mean}"),
             (f"{called}, new site", new_site),
@@ -357,12 +353,8 @@ def name_of(index: int, names: Sequence[str]) -> str:
 
 def _measure(site: Site) -> dict[str, Any]:
     """A site's measure in the JSON, with what all sites together say of it."""
-    return est.measure_of(site.estimate) | {
-        "shrunk": est.finite(site.shrunk),
-        "shrunk_interval": est.numbers(site.interval),
-        "false_alarm": est.finite(site.false_alarm),
-        "outlier": site.is_outlier,
-    }
+    told = est.entry_of(site, OF_ONE) | {"outlier": site.is_outlier}
+    return est.measure_of(site.estimate) | told
 
 
 def _with_reason(estimate: est.Estimate, figure: str, known: bool) -> est.Estimate:

@@ -323,8 +323,7 @@ class Histogram:
         if not self.states_probabilities:
             return {}
         figures, honest = self.calibration(), self.debiased_ece()
-        entry = {name: est.finite(getattr(figures, name)) for name in figures.__dataclass_fields__}
-        return entry | {
+        return est.entry_of(figures, figures.__dataclass_fields__) | {
             "debiased_ece": est.finite(honest.value),
             "debiased_ece_error": est.finite(honest.standard_error),
             "width_error": est.finite(cal.width_error(self.finest)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -12,13 +12,13 @@ import numpy as np
 from tacit.data import units
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.shuffling import Shuffled
+from tacit.results import parts
 from tacit.results.curves.curve import Curve
 from tacit.results.curves.histogram import Histogram
 from tacit.results.measures.catalogue import THRESHOLDS, names
-from tacit.results.parts import ENTRIES, Breakdown, Difference, Part, Site, SiteFigure, Sites
 from tacit.results.run import LeftOut, Traffic
 from tacit.results.saved.integrity import software_entry
-from tacit.results.saved.reading import Result, bounds_of, estimate_of, number
+from tacit.results.saved.reading import Result, estimate_of, number
 
 Made = TypeVar("Made")
 
@@ -82,16 +82,16 @@ def _evaluation(make: Callable[..., Made], result: Result) -> Made:
     )
 
 
-def _breakdown(known: Mapping[str, Any], has_histogram: bool) -> Breakdown | None:
+def _breakdown(known: Mapping[str, Any], has_histogram: bool) -> parts.Breakdown | None:
     """The figures of classes or groups; None where there are none."""
-    by = next((by for by, entry in ENTRIES.items() if entry in known), None)
+    by = next((by for by, entry in parts.ENTRIES.items() if entry in known), None)
     if by is None:
         return None
-    listed = known[ENTRIES[by]]
+    listed = known[parts.ENTRIES[by]]
     # beside a histogram's own measures
     own = set(names(_decisions(known))) if has_histogram else set()
     measured = {name: each for name, each in known.get("measures", {}).items() if name not in own}
-    return Breakdown(
+    return parts.Breakdown(
         by,
         tuple(map(_part, listed)),
         {name: estimate_of(measure) for name, measure in measured.items()},
@@ -99,18 +99,18 @@ def _breakdown(known: Mapping[str, Any], has_histogram: bool) -> Breakdown | Non
     )
 
 
-def _part(entry: Mapping[str, Any]) -> Part:
+def _part(entry: Mapping[str, Any]) -> parts.Part:
     figures = {name: estimate_of(measure) for name, measure in entry["measures"].items()}
     sizes = number(entry.get("positives")), number(entry.get("negatives"))
-    return Part(str(entry["name"]), *sizes, figures, entry.get("reason", ""))
+    return parts.Part(str(entry["name"]), *sizes, figures, entry.get("reason", ""))
 
 
-def _difference(entry: Mapping[str, Any]) -> Difference:
+def _difference(entry: Mapping[str, Any]) -> parts.Difference:
     first, second = str(entry["first"]), str(entry["second"])
-    return Difference(entry["measure"], first, second, estimate_of(entry), entry["called"])
+    return parts.Difference(entry["measure"], first, second, estimate_of(entry), entry["called"])
 
 
-def _sites(known: Mapping[str, Any]) -> Sites:
+def _sites(known: Mapping[str, Any]) -> parts.Sites:
     """The figures of all sites, with what all of them together tell."""
     listed, figures = known["sites"], []
     if len(listed) != known["clients"]:
@@ -119,31 +119,22 @@ def _sites(known: Mapping[str, Any]) -> Sites:
         )
     for figure, together in known["between_sites"].items():
         measures = [each["measures"][figure] for each in listed]
-        sites = tuple(_site(index, measure) for index, measure in enumerate(measures))
-        mean, deviation = (number(together.get(name)) for name in ("mean", "deviation"))
-        around, between, new_site = (
-            _pair(together, f"{name}_interval") for name in ("mean", "deviation", "prediction")
+        sites = tuple(
+            parts.Site(index, estimate_of(measure), **_fields(measure, parts.OF_ONE))
+            for index, measure in enumerate(measures)
         )
-        scale, reason = together["scale"], together.get("reason", "")
-        figures.append(
-            SiteFigure(figure, scale, sites, mean, around, (deviation, *between), new_site, reason)
-        )
-    return Sites.of(tuple(figures))
+        reason = {"reason": together["reason"]} if "reason" in together else None
+        told = reason or _fields(together, parts.TOGETHER)
+        figures.append(parts.SiteFigure(figure, together["scale"], sites, **told))
+    return parts.Sites.of(tuple(figures))
 
 
-def _site(index: int, measure: Mapping[str, Any]) -> Site:
-    return Site(
-        index,
-        estimate_of(measure),
-        number(measure["shrunk"]),
-        _pair(measure, "shrunk_interval"),
-        number(measure["false_alarm"]),
-    )
-
-
-def _pair(entry: Mapping[str, Any], name: str) -> tuple[float, float]:
-    low, high = bounds_of(entry, name)
-    return low, high
+def _fields(entry: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """Numbers and intervals of an entry; null is NaN."""
+    return {
+        name: tuple(map(number, entry[name])) if name.endswith("interval") else number(entry[name])
+        for name in names
+    }
 
 
 def _left_out(entry: Mapping[str, Any]) -> LeftOut:
