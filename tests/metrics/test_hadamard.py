@@ -31,13 +31,6 @@ def test_a_bit_is_the_parity_of_the_common_bits(row: int, column: int) -> None:
     assert bool(bits[0]) == bool((row & column).bit_count() % 2)
 
 
-def test_values_of_any_layout_stay_as_they_were() -> None:
-    values = np.arange(48, dtype=np.float64).reshape(16, 3).T
-    original = values.copy()
-    assert walsh_hadamard(values).shape == (3, 16)
-    np.testing.assert_array_equal(values, original)
-
-
 @pytest.mark.parametrize("size", [0, 3, 12])
 def test_other_sizes_are_refused(size: int) -> None:
     with pytest.raises(ValueError, match=f"power of two of entries, got {size}"):

@@ -32,12 +32,12 @@ def half(estimate: tacit.Estimate, about: About = "data") -> float:
 
 
 ERRORS = ("value", "privacy_error", "sampling_error", "approximation_error", "bias")
+PARTS: dict[str, Any] = {
+    "one": (0.7, 0.03, 0.02, 0.001, 0.01),
+    "two": (0.8, 0.04, 0.01, 0.002, 0.0),
+}
 ONE, TWO = (
-    with_estimate(name, **dict(zip(ERRORS, values, strict=True)))
-    for name, values in (
-        ("one", (0.7, 0.03, 0.02, 0.001, 0.01)),
-        ("two", (0.8, 0.04, 0.01, 0.002, 0.0)),
-    )
+    with_estimate(name, **dict(zip(ERRORS, values, strict=True))) for name, values in PARTS.items()
 )
 
 

@@ -50,6 +50,8 @@ def test_every_protocol_is_drawn_row_below_row(name: str) -> None:
         below = row.y + row.height
     assert picture.height > below
     assert "<" not in picture.title
+    for step in CASES[name].steps:
+        assert not re.search(r"\w_\w|`", step.summary)
 
 
 @pytest.mark.parametrize(
@@ -152,12 +154,6 @@ def test_a_run_is_drawn_once_for_pages_of_one_result(
     monkeypatch.setattr("tacit.reporting.runs.small_run", None)
     assert report([result(name)]) == made
     assert 'class="run"' in made
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_steps_are_described_without_names_of_code(name: str) -> None:
-    for step in CASES[name].steps:
-        assert not re.search(r"\w_\w|`", step.summary)
 
 
 def test_the_epsilon_of_a_record_is_drawn_where_a_persons_is_spent() -> None:

@@ -146,13 +146,6 @@ class TestAreas:
         plain = histogram.auc(buckets, density=False)
         assert abs(plain - exact) > 2 * abs(histogram.auc(buckets) - exact)
 
-    def test_average_precision_is_that_of_scikit_learn(self, clients: Clients) -> None:
-        exact = sklearn.average_precision_score(clients.labels, clients.scores)
-        result = histogram_of(clients, EXACT).average_precision()
-        assert result.value == pytest.approx(exact, abs=1e-3)
-        assert result.privacy_error == 0
-        assert abs(result.value - exact) < 3 * max(result.approximation_error, 2e-4)
-
     def test_average_precision_under_noise(self, clients: Clients) -> None:
         """200 runs of a thousand almost empty cells: the spread's own error is 5 %.
 

@@ -43,11 +43,17 @@ ALL, POSITIVES, NEGATIVES = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
 SHARE = Kind((0.0, 1.0))
 """A part of a whole that changes smoothly with every score."""
 
+SCALED = Kind((-np.inf, 1.0))
+"""1 less a part that one loss is of another."""
+
 SEPARATION = "kolmogorov_smirnov"
 """The largest difference of sensitivity and false-positive rate."""
 
 Loss = Callable[[Floats, Floats], Functional]
 """A loss of counts, by the log-odds that each cell states."""
+
+OfStated = Callable[[Floats, Floats], Functional | None]
+"""A figure of counts, by what every cell states; None where it cannot be computed."""
 
 Value = Callable[[CellView, Floats], Functional | None]
 """A figure of counts, at several places where it has any; None where it cannot be computed."""
@@ -94,9 +100,12 @@ def _decile_ratios(view: CellView, _: Floats) -> Functional:
     return replace(calibration_ratio(view.counts, stated, members), above=members)
 
 
-def _of_line(
-    figure: Callable[[Floats, Floats], Functional | None], view: CellView, _: Floats
-) -> Functional | None:
+def _on(stated: str, figure: OfStated) -> Value:
+    """A figure of the counts and of what every cell states: a field of the view."""
+    return lambda view, _: figure(view.counts, getattr(view, stated))
+
+
+def _of_line(figure: OfStated, view: CellView, _: Floats) -> Functional | None:
     """A figure of the logistic line; None where noise hides the ends that its slope depends on."""
     return figure(view.counts, view.log_odds) if view.ends_known else None
 
@@ -254,7 +263,7 @@ def _threshold_for(name: str, weights: Floats, given: tuple[float, ...], high: b
 CATALOGUE: tuple[Entry, ...] = (
     _figure(
         "calibration_intercept",
-        lambda view, _: logistic.calibration_intercept(view.counts, view.stated_log_odds),
+        _on("stated_log_odds", logistic.calibration_intercept),
         title="calibration intercept (slope 1)",
     ),
     _figure("calibration_slope", partial(_of_line, logistic.calibration_slope)),
@@ -265,7 +274,7 @@ CATALOGUE: tuple[Entry, ...] = (
     ),
     _figure(
         "observed_over_expected",
-        lambda view, _: logistic.observed_over_expected(view.counts, view.predicted),
+        _on("predicted", logistic.observed_over_expected),
         figures.POSITIVE_RATIO,
         "observed / expected",
     ),
@@ -277,14 +286,9 @@ CATALOGUE: tuple[Entry, ...] = (
             *(f"{name} of the smooth calibration curve" for name in ("E50", "E90", "Emax")),
         ),
     ),
+    _figure("brier", _on("predicted", functional.brier), SHARE, "Brier score"),
     _figure(
-        "brier", lambda view, _: functional.brier(view.counts, view.predicted), SHARE, "Brier score"
-    ),
-    _figure(
-        "scaled_brier",
-        lambda view, _: functional.scaled_brier(view.counts, view.predicted),
-        Kind((-np.inf, 1.0)),
-        "scaled Brier score",
+        "scaled_brier", _on("predicted", functional.scaled_brier), SCALED, "scaled Brier score"
     ),
     _figure("net_benefit", benefit_at, figures.BENEFIT, of_decisions=True),
     _figure("net_benefit_of_all", benefit_of_all, figures.BENEFIT, of_decisions=True),
@@ -312,15 +316,8 @@ CATALOGUE: tuple[Entry, ...] = (
     ),
     _threshold_for("specificity", NEGATIVES, RATES_GIVEN, high=True),
     _threshold_for("sensitivity", POSITIVES, RATES_GIVEN, high=False),
-    _figure(
-        "log_loss",
-        lambda view, _: functional.log_loss(view.counts, view.log_odds),
-        title="log loss (nats)",
-    ),
-    _figure(
-        "normalised_entropy",
-        lambda view, _: functional.normalised_entropy(view.counts, view.log_odds),
-    ),
+    _figure("log_loss", _on("log_odds", functional.log_loss), title="log loss (nats)"),
+    _figure("normalised_entropy", _on("log_odds", functional.normalised_entropy)),
     _figure(
         "recalibrated_log_loss",
         partial(_of_line, partial(_after_line, functional.log_loss)),
