@@ -27,7 +27,6 @@ from tacit.metrics.cells.binning import ScoreCells
 from tacit.results.curves.calibrator import (
     METHODS,
     SCHEMA,
-    CalibrationMap,
     Calibrator,
     Lines,
     Logistic,
@@ -46,18 +45,22 @@ def fitted(method: str) -> Calibrator:
     return Calibrator.from_counts(EDGES, POSITIVES, NEGATIVES, method=method)
 
 
+def holding(method: str, curve: Any) -> Calibrator:
+    return Calibrator(method)._with(curve, "probability")
+
+
 @st.composite
-def maps(draw: st.DrawFn) -> CalibrationMap:
+def maps(draw: st.DrawFn) -> Calibrator:
     method = draw(st.sampled_from(sorted(METHODS)))
     if method == "platt":
-        return CalibrationMap(method, Logistic(*(draw(st.floats(-50, 50)) for _ in range(2))))
+        return holding(method, Logistic(*(draw(st.floats(-50, 50)) for _ in range(2))))
     knots = sorted(draw(st.sets(st.floats(0, 1), min_size=1, max_size=8)))
     if method == "isotonic":
         values = sorted(draw(UNIT) for _ in knots)
-        return CalibrationMap(method, Lines(np.array(knots), np.array(values)))
+        return holding(method, Lines(np.array(knots), np.array(values)))
     edges = sorted({0.0, *knots, 1.0})
     values = [draw(UNIT) for _ in edges[1:]]
-    return CalibrationMap(method, Steps(np.array(edges), np.array(values)))
+    return holding(method, Steps(np.array(edges), np.array(values)))
 
 
 # What it is for
@@ -88,7 +91,7 @@ def errors_of(
     results = []
     for seed in range(seeds):
         counts, truth, scores = distorted(seed, cells, deviation)
-        mapped = CalibrationMap.of(counts, method, buckets).transform(scores)
+        mapped = Calibrator.from_cells(counts, method, buckets).transform(scores)
         results.append((calibration_error(mapped, truth), float(np.abs(mapped - truth).mean())))
     return float(np.mean([a for a, _ in results])), float(np.mean([b for _, b in results]))
 
@@ -134,14 +137,14 @@ def test_platt_undoes_a_logistic_distortion(deviation: float) -> None:
 
 @given(maps(), st.lists(UNIT, min_size=1))
 def test_a_map_of_probabilities_comes_back_from_json_bit_for_bit(
-    made: CalibrationMap, scores: list[float]
+    made: Calibrator, scores: list[float]
 ) -> None:
-    again = CalibrationMap.from_json(made.to_json())
+    again = Calibrator.from_json(made.to_json())
     assert again.to_json() == made.to_json()
     assert (again.method, again.monotone) == (made.method, made.monotone)
     points = np.array(scores)
-    if not isinstance(made.curve, Logistic):
-        corners = made.curve.edges if isinstance(made.curve, Steps) else made.curve.knots
+    if not isinstance(made.curve_, Logistic):
+        corners = made.curve_.edges if isinstance(made.curve_, Steps) else made.curve_.knots
         ends = np.nextafter(corners, 0), np.nextafter(corners, 1)
         points = np.concatenate((points, corners, *ends))
     result = made.transform(np.sort(points))
@@ -166,7 +169,7 @@ def test_logistic_is_finite_at_zero_and_one() -> None:
 
 
 def test_maps_cannot_be_changed() -> None:
-    curve = fitted("binning").map_.curve
+    curve = fitted("binning").curve_
     assert isinstance(curve, Steps)
     with pytest.raises(ValueError, match="read-only"):
         curve.values[0] = 0.5

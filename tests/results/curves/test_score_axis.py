@@ -13,7 +13,7 @@ from scipy.special import logit
 import tacit
 from tacit import Clients, ScoreHistogram, evaluate
 from tacit.privacy.noise import NoNoise, SimulatedNoise
-from tacit.results.curves.calibrator import CalibrationMap, Calibrator, Lines
+from tacit.results.curves.calibrator import Calibrator, Lines
 from tacit.results.curves.histogram import Histogram
 from tacit.running.simulation import simulate
 
@@ -99,7 +99,7 @@ def test_a_calibrator_of_a_unit_reads_back_as_it_was(name: str) -> None:
     calibrator = histogram_of(name).calibrator("bbq")
     assert json.loads(calibrator.to_json()).get("unit", "probability") == name
     with pytest.raises(ValueError, match="unit must be one of"):
-        CalibrationMap("isotonic", Lines(np.array([0.5]), np.array([0.5])), "percentage")
+        Calibrator("isotonic")._with(Lines(np.array([0.5]), np.array([0.5])), "percentage")
     again = Calibrator.from_json(calibrator.to_json())
     np.testing.assert_array_equal(
         again.transform(UNITS[name][:50]), calibrator.transform(UNITS[name][:50])

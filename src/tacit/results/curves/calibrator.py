@@ -1,9 +1,9 @@
 """Maps that recalibrate scores: fitted on private counts, saved as JSON, applied to new scores.
 
-A ``CalibrationMap`` is the fitted function, steps, lines or a logistic curve: immutable, and
-complete without other objects. A ``Calibrator`` holds one and follows scikit-learn's conventions
-for transformers: its settings are those of its constructor, and what it learned ends in an
-underscore. scikit-learn itself is not needed.
+The fitted function is steps, lines or a logistic curve: immutable, and complete without other
+objects. A ``Calibrator`` holds one and follows scikit-learn's conventions for transformers: its
+settings are those of its constructor, and what it learned ends in an underscore. scikit-learn
+itself is not needed.
 """
 
 from __future__ import annotations
@@ -125,137 +125,13 @@ METHODS: Mapping[str, tuple[type[Steps] | type[Lines] | type[Logistic], Fit]] = 
 """Each method's form and its fit; ``buckets`` matters to binning alone."""
 
 
-@dataclass(frozen=True, eq=False)
-class CalibrationMap:
-    """A fitted map from scores to probabilities.
-
-    Parameters
-    ----------
-    method : ``"bbq"``, ``"binning"``, ``"isotonic"`` or ``"platt"``.
-    curve : the fitted function, in the form that ``METHODS`` names.
-    unit : what scores are; the function takes them as ``in_unit_interval`` gives them.
-
-    Raises
-    ------
-    ValueError : for a unit that there is not, and for ``"platt"`` with real numbers, which have no
-        log-odds.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> fitted = CalibrationMap("binning", Steps(np.array([0, 0.5, 1]), np.array([0.1, 0.8])))
-    >>> fitted.transform([0.2, 0.5]), fitted.monotone
-    (array([0.1, 0.8]), True)
-    >>> CalibrationMap.from_json(fitted.to_json()).transform([0.2, 0.5])
-    array([0.1, 0.8])
-    """
-
-    method: str
-    curve: Curve
-    unit: str = units.PROBABILITY
-
-    def __post_init__(self) -> None:
-        if units.check_unit(self.unit) == units.REAL and self.method == "platt":
-            raise ValueError("method 'platt' needs probabilities or log-odds, got scores in 'real'")
-
-    @classmethod
-    def of(
-        cls,
-        cells: binning.ScoreCells,
-        method: str,
-        buckets: int | None = None,
-        unit: str = units.PROBABILITY,
-    ) -> CalibrationMap:
-        """Fit a method on counts; ``buckets`` is for ``"binning"`` alone.
-
-        Raises
-        ------
-        ValueError : for an unknown method, ``buckets`` with a method that takes none or below 1,
-            counts whose total does not stand out from its noise, and as the class does.
-        """
-        form, fit = METHODS[_checked_method(method)]
-        if buckets is not None and method != "binning":
-            raise ValueError(f"buckets is for 'binning' alone, got {buckets} with {method!r}")
-        return cls(method, form(*fit(cells, buckets)), unit)
-
-    @property
-    def monotone(self) -> bool:
-        """Whether a higher score never gets a lower probability.
-
-        Always so for ``"isotonic"``, and for ``"platt"`` unless higher scores mean fewer positives;
-        for the two binnings only where their values happen to ascend.
-        """
-        if isinstance(self.curve, Logistic):
-            return self.curve.slope >= 0
-        return bool((np.diff(self.curve.values) >= 0).all())
-
-    def transform(self, scores: ArrayLike) -> Floats:
-        """The probabilities of scores, in the shape they come in.
-
-        Parameters
-        ----------
-        scores : shape (n,) or (n, 1); probabilities within 0 and 1.
-
-        Returns
-        -------
-        float64, of the same shape, within 0 and 1.
-
-        Raises
-        ------
-        ValueError : for another shape, for a score that is not finite, and for a probability
-            outside 0 and 1.
-        """
-        if self.unit == units.PROBABILITY:
-            return self.curve(binning.checked_scores(scores))
-        return self.curve(in_unit_interval(binning.checked_numbers(scores), self.unit))
-
-    def to_json(self) -> str:
-        """The map as JSON; numbers are written so that they read back bit for bit.
-
-        The unit is written where scores are no probabilities.
-        """
-        made: dict[str, Any] = {"schema": SCHEMA, "method": self.method, "kind": self.curve.kind}
-        if self.unit != units.PROBABILITY:
-            made["unit"] = self.unit
-        for name in _parts(self.curve):
-            value = getattr(self.curve, name)
-            made[name] = value.tolist() if isinstance(value, np.ndarray) else value
-        return json.dumps(made, allow_nan=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> CalibrationMap:
-        """The map that ``to_json`` wrote, checked like a text from an unknown source.
-
-        Raises
-        ------
-        ValueError : for text that is no JSON object, another schema, an unknown method, missing or
-            additional entries, and numbers that are not of the method's form.
-        """
-        try:
-            content = json.loads(text, parse_int=float)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"a calibrator must be JSON, got {error}") from None
-        if not isinstance(content, dict):
-            raise ValueError(f"a calibrator must be a JSON object, got {type(content).__name__}")
-        if content.get("schema") != SCHEMA:
-            raise ValueError(f"schema must be {SCHEMA!r}, got {content.get('schema')!r}")
-        form = METHODS[_checked_method(content.get("method"))][0]
-        unit = content.pop("unit", units.PROBABILITY)
-        expected = {"schema", "method", "kind", *_parts(form)}
-        if content.keys() != expected:
-            raise ValueError(f"entries must be {sorted(expected)}, got {sorted(content)}")
-        if content["kind"] != form.kind:
-            raise ValueError(f"kind must be {form.kind!r}, got {content['kind']!r}")
-        parts = {name: _json_numbers(name, content[name]) for name in _parts(form)}
-        return cls(content["method"], form(**parts), unit)
-
-
 class Calibrator:
     """Recalibrates scores; fitted on private counts, or as a scikit-learn transformer on records.
 
     ``from_counts`` fits on what a protocol releases: the result is post-processing and spends
     nothing more. ``fit`` reads plain scores and labels; it protects no one and is there to compare
-    with. Either way the fitted map is in ``map_``.
+    with. Either way ``curve_`` is the fitted function, in the form that ``METHODS`` names for
+    ``method_``; it takes scores of ``unit_`` as ``in_unit_interval`` gives them.
 
     Parameters
     ----------
@@ -274,7 +150,9 @@ class Calibrator:
     array([0.02, 0.58])
     """
 
-    map_: CalibrationMap
+    method_: str
+    curve_: Curve
+    unit_: str
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
 
@@ -304,7 +182,7 @@ class Calibrator:
 
         Raises
         ------
-        ValueError : as ``ScoreCells`` and ``CalibrationMap.of`` do.
+        ValueError : as ``ScoreCells`` and ``from_cells`` do.
         """
         return cls.from_cells(
             binning.ScoreCells(edges, positives, negatives, noise_variance), method, buckets
@@ -325,8 +203,14 @@ class Calibrator:
         cells : the counts; for another unit than probabilities in cells of ``in_unit_interval``.
         method, buckets : as for the class.
         unit : what the scores are that ``transform`` takes.
+
+        Raises
+        ------
+        ValueError : for an unknown method, ``buckets`` with a method that takes none or below 1,
+            counts whose total does not stand out from its noise, a unit that there is not, and
+            ``"platt"`` with real numbers, which have no log-odds.
         """
-        return cls(method, buckets)._with(CalibrationMap.of(cells, method, buckets, unit))
+        return cls(method, buckets)._fitted_on(cells, unit)
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Calibrator:
         """Fit on plain scores and labels, without any privacy.
@@ -342,7 +226,7 @@ class Calibrator:
             and ``buckets`` with a method that takes none.
         """
         cells = binning.ScoreCells.from_records(binning.checked_scores(X).ravel(), y)
-        fitted = self._with(CalibrationMap.of(cells, self.method, self.buckets))
+        fitted = self._fitted_on(cells)
         names = getattr(X, "columns", None)
         if names is not None and all(isinstance(name, str) for name in names):
             fitted.feature_names_in_ = np.array(names, dtype=object)
@@ -358,7 +242,10 @@ class Calibrator:
         ValueError : before fitting; for another shape, for a score that is not finite, and for a
             probability outside 0 and 1.
         """
-        return self._fitted().transform(X)
+        self._check_fitted()
+        if self.unit_ == units.PROBABILITY:
+            return self.curve_(binning.checked_scores(X))
+        return self.curve_(in_unit_interval(binning.checked_numbers(X), self.unit_))
 
     def fit_transform(self, X: ArrayLike, y: ArrayLike) -> Floats:
         """Fit on plain scores and labels, and the probabilities of the same scores."""
@@ -366,18 +253,56 @@ class Calibrator:
 
     @property
     def monotone(self) -> bool:
-        """Whether a higher score never gets a lower probability; see ``CalibrationMap``."""
-        return self._fitted().monotone
+        """Whether a higher score never gets a lower probability.
+
+        Always so for ``"isotonic"``, and for ``"platt"`` unless higher scores mean fewer positives;
+        for the two binnings only where their values happen to ascend.
+        """
+        self._check_fitted()
+        if isinstance(self.curve_, Logistic):
+            return self.curve_.slope >= 0
+        return bool((np.diff(self.curve_.values) >= 0).all())
 
     def to_json(self) -> str:
-        """The fitted map as JSON, schema ``tacit.calibrator/1``."""
-        return self._fitted().to_json()
+        """The fitted map as JSON; numbers are written so that they read back bit for bit.
+
+        The unit is written where scores are no probabilities.
+        """
+        self._check_fitted()
+        made: dict[str, Any] = {"schema": SCHEMA, "method": self.method_, "kind": self.curve_.kind}
+        if self.unit_ != units.PROBABILITY:
+            made["unit"] = self.unit_
+        for name in _parts(self.curve_):
+            value = getattr(self.curve_, name)
+            made[name] = value.tolist() if isinstance(value, np.ndarray) else value
+        return json.dumps(made, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Calibrator:
-        """A fitted calibrator from ``to_json``; raises ``ValueError`` as the map's does."""
-        fitted_map = CalibrationMap.from_json(text)
-        return cls(fitted_map.method)._with(fitted_map)
+        """The calibrator that ``to_json`` wrote, checked like a text from an unknown source.
+
+        Raises
+        ------
+        ValueError : for text that is no JSON object, another schema, an unknown method, missing or
+            additional entries, and numbers that are not of the method's form.
+        """
+        try:
+            content = json.loads(text, parse_int=float)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"a calibrator must be JSON, got {error}") from None
+        if not isinstance(content, dict):
+            raise ValueError(f"a calibrator must be a JSON object, got {type(content).__name__}")
+        if content.get("schema") != SCHEMA:
+            raise ValueError(f"schema must be {SCHEMA!r}, got {content.get('schema')!r}")
+        form = METHODS[_checked_method(content.get("method"))][0]
+        unit = content.pop("unit", units.PROBABILITY)
+        expected = {"schema", "method", "kind", *_parts(form)}
+        if content.keys() != expected:
+            raise ValueError(f"entries must be {sorted(expected)}, got {sorted(content)}")
+        if content["kind"] != form.kind:
+            raise ValueError(f"kind must be {form.kind!r}, got {content['kind']!r}")
+        parts = {name: _json_numbers(name, content[name]) for name in _parts(form)}
+        return cls(content["method"])._with(form(**parts), unit)
 
     def save(self, path: str | Path) -> None:
         """Write ``to_json`` to a file."""
@@ -407,7 +332,7 @@ class Calibrator:
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
         """The one column's name: the given one, the one fitted on, or ``x0``."""
-        self._fitted()
+        self._check_fitted()
         if input_features is None:
             return getattr(self, "feature_names_in_", np.array(["x0"], dtype=object))
         names = np.array(input_features, dtype=object)
@@ -415,17 +340,25 @@ class Calibrator:
             raise ValueError(f"input_features must hold one name, got {names.size}")
         return names
 
-    def _with(self, fitted_map: CalibrationMap) -> Calibrator:
-        self.map_, self.n_features_in_ = fitted_map, 1
+    def _fitted_on(self, cells: binning.ScoreCells, unit: str = units.PROBABILITY) -> Calibrator:
+        form, fit = METHODS[_checked_method(self.method)]
+        if self.buckets is not None and self.method != "binning":
+            said = f"got {self.buckets} with {self.method!r}"
+            raise ValueError(f"buckets is for 'binning' alone, {said}")
+        return self._with(form(*fit(cells, self.buckets)), unit)
+
+    def _with(self, curve: Curve, unit: str) -> Calibrator:
+        if units.check_unit(unit) == units.REAL and self.method == "platt":
+            raise ValueError("method 'platt' needs probabilities or log-odds, got scores in 'real'")
+        self.method_, self.curve_, self.unit_, self.n_features_in_ = self.method, curve, unit, 1
         return self
 
-    def _fitted(self) -> CalibrationMap:
+    def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
             raise ValueError("this Calibrator is not fitted: call fit, from_counts or load first")
-        return self.map_
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "map_")
+        return hasattr(self, "curve_")
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
