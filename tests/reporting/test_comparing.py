@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import tacit
+from tacit.reporting.comparing import differences
 from tacit.results.estimate import About
 from tacit.results.saved.reading import Result
-from tacit.results.several import differences
 from tacit.running.evaluating import repeat_results
 from tests.federations import binormal_clients
 from tests.reporting.examples import FEDERATION, changed, content, result

@@ -225,12 +225,10 @@ def histogram_binning(
     if buckets is None:
         buckets = max(1, round(cells.effective_records ** (1 / 3)))
     starts = binning.reliable_starts(cells, buckets)
-    bucket_counts = binning.Buckets.of(cells, starts)
-    values = (
-        bucket_counts.positive_fractions * bucket_counts.totals
-        + PSEUDO_RECORDS * cells.positive_fraction
-    ) / (bucket_counts.totals + PSEUDO_RECORDS)
-    return np.append(cells.edges[starts], 1.0), values
+    buckets_of = binning.Buckets.of(cells, starts)
+    positives = buckets_of.positive_fractions * buckets_of.totals
+    smoothed = positives + PSEUDO_RECORDS * cells.positive_fraction
+    return np.append(cells.edges[starts], 1.0), smoothed / (buckets_of.totals + PSEUDO_RECORDS)
 
 
 def bayesian_binning(cells: binning.ScoreCells) -> tuple[Floats, Floats]:
@@ -360,9 +358,8 @@ def _largest(buckets: binning.Buckets) -> float:
 def _difference_variance(buckets: binning.Buckets) -> Floats:
     """The noise variance of positives less those predicted, ``p - e t = (1 - e) p - e n``."""
     negative = buckets.total_variance - buckets.positive_variance
-    return (1 - buckets.predicted) ** 2 * buckets.positive_variance + (
-        buckets.predicted**2 * negative
-    )
+    by_positive = (1 - buckets.predicted) ** 2 * buckets.positive_variance
+    return by_positive + buckets.predicted**2 * negative
 
 
 def _reliability(buckets: binning.Buckets) -> float:
@@ -387,11 +384,9 @@ def _posterior(cells: binning.ScoreCells, starts: binning.Starts) -> tuple[float
     middle = np.clip((borders[:-1] + borders[1:]) / 2, 0.005, 0.995)
     prior_positives, prior_negatives = PSEUDO_RECORDS * middle, PSEUDO_RECORDS * (1 - middle)
     positives = buckets.positive_fractions * totals
-    before = scipy.special.betaln(prior_positives, prior_negatives)
-    evidence = (
-        scipy.special.betaln(prior_positives + positives, prior_negatives + totals - positives)
-        - before
-    )
+    betaln = scipy.special.betaln
+    evidence = betaln(prior_positives + positives, prior_negatives + totals - positives)
+    evidence -= betaln(prior_positives, prior_negatives)
     return float(evidence.sum()), (prior_positives + positives) / (PSEUDO_RECORDS + totals)
 
 

@@ -121,11 +121,8 @@ class StaircaseDraws:
         step = fall / (1 - fall)
         # sums of z^2 over |z| < r, and over the steps of width w behind it, with n of weight b^n
         within = (inner - 1) * inner * (2 * inner - 1) / 3
-        start = (
-            inner**2 * width
-            + inner * width * (width - 1)
-            + width * (width - 1) * (2 * width - 1) / 6
-        )
+        start = inner**2 * width + inner * width * (width - 1)
+        start += width * (width - 1) * (2 * width - 1) / 6
         slope = 2 * inner * width**2 + width**2 * (width - 1)
         # sums over n from 0 of b^(n + 1) times 1, n and n^2
         beyond = step * start + step**2 * slope + step**2 * (1 + fall) / (1 - fall) * width**3

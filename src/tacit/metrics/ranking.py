@@ -203,13 +203,9 @@ def plug_in_variance(
     0.0344
     """
     area = np.clip(auc, 0.0, 1.0)
-    first = area / (2 - area)
-    second = 2 * area * area / (1 + area)
-    variance = (
-        area * (1 - area)
-        + (positives - 1) * (first - area * area)
-        + (negatives - 1) * (second - area * area)
-    )
+    first, second, square = area / (2 - area), 2 * area * area / (1 + area), area * area
+    beyond = (positives - 1) * (first - square) + (negatives - 1) * (second - square)
+    variance = area * (1 - area) + beyond
     return np.asarray(np.maximum(variance, 0.0) / (positives * negatives))
 
 

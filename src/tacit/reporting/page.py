@@ -22,11 +22,11 @@ from markupsafe import Markup, escape
 from tacit.protocol.declared import ThreatModel
 from tacit.protocol.registry import written_kind
 from tacit.reporting import pictures, tables, words
+from tacit.reporting.comparing import differences
 from tacit.reporting.runs import run_picture
 from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL, decimals
 from tacit.results.measures.catalogue import label
 from tacit.results.saved import reading
-from tacit.results.several import differences
 
 SAFE = str.maketrans(
     {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}

@@ -10,10 +10,10 @@ from typing import Any
 from tacit.privacy import composition
 from tacit.privacy.cost import cost_line
 from tacit.privacy.shuffling import Shuffled
+from tacit.reporting.comparing import Difference
 from tacit.results.estimate import Estimate, Interval, bounds_line, decimals, higher_of
 from tacit.results.saved import reading
 from tacit.results.saved.reading import Bounds
-from tacit.results.several import Difference
 
 LEAST_IN_DIGITS, MOST_IN_DIGITS = 1e-6, 1e7
 """The least size of a threshold that is written without an exponent, and that from which on it has

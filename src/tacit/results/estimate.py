@@ -355,12 +355,9 @@ def estimate_line(estimate: Estimate, sign: str = "", about: About = "data") -> 
 def measure_of(estimate: Estimate) -> dict[str, Any]:
     """An estimate as a ``measure`` of the JSON."""
     made = {
-        "value": finite(estimate.value),
-        "privacy_error": finite(estimate.privacy_error),
+        **entry_of(estimate, ("value", "privacy_error")),
         "cell_error": finite(estimate.approximation_error),
-        "sampling_error": finite(estimate.sampling_error),
-        "bias": finite(estimate.bias),
-        "limits": numbers(estimate.limits),
+        **entry_of(estimate, ("sampling_error", "bias", "limits")),
         **estimate.shape,
         "interval": numbers(estimate.interval(LEVEL)),
         "population_interval": numbers(estimate.interval(LEVEL, about="population")),

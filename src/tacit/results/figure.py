@@ -6,7 +6,6 @@ How large a noisy class must be for a figure that divides by its size.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 EVERYWHERE = (-math.inf, math.inf)
 
@@ -32,7 +31,6 @@ class Figure(str):
     (True, False)
     """
 
-    __slots__ = ("key", "limits", "max_error")
     key: str
     limits: tuple[float, float]
     max_error: float
@@ -48,9 +46,6 @@ class Figure(str):
         made = super().__new__(cls, title)
         made.key, made.limits, made.max_error = key, limits, max_error
         return made
-
-    def __getnewargs__(self) -> tuple[Any, ...]:
-        return str(self), self.key, self.limits, self.max_error
 
     @classmethod
     def of(cls, title: str) -> Figure:

@@ -1,23 +1,17 @@
-"""Results of several evaluations: two models, every public group, and how far results differ."""
+"""Results of several evaluations: two models compared, and every public group separately."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from tacit.metrics import errors
 from tacit.privacy import composition
 from tacit.privacy.cost import Cost, cost_line
 from tacit.results import estimate as est
 from tacit.results.evaluation import Evaluation
 from tacit.results.figure import AUC_FIGURE, Figure
-from tacit.results.parts import difference
 from tacit.results.run import LeftOut
-from tacit.results.saved import reading
 from tacit.results.saved.integrity import COMPARISON_SCHEMA, GROUPS_SCHEMA, with_fingerprint
 from tacit.results.text import html_table
 
@@ -180,6 +174,12 @@ class Group:
         """The figure; NaN where there is none."""
         return est.Estimate.absent("") if self.evaluation is None else self.evaluation.estimate
 
+    def to_dict(self) -> dict[str, Any]:
+        """The group's entry in the JSON."""
+        size = {"records": self.records, **est.entry_of(self, ("estimated_records",))}
+        result = self.evaluation and self.evaluation.to_dict()
+        return {"name": self.name, **size, "reason": self.reason or None, "result": result}
+
     @property
     def has_signal(self) -> bool:
         """Whether there is an estimate with an error."""
@@ -284,28 +284,17 @@ class GroupedEvaluation:
     def to_dict(self) -> dict[str, Any]:
         """The groups as the command's JSON; each result follows the schema of single results."""
         here, beyond = self.spread(), self.spread(about="population")
+        made = {
+            "schema": GROUPS_SCHEMA,
+            "figure": self.figure,
+            "spent": self.spent.to_dict(),
+            "groups": [group.to_dict() for group in self.groups],
+            "spread": here and here.to_dict(),
+            "population_spread": beyond and beyond.to_dict(),
+            "warnings": list(self.warnings),
+        }
         missing = {} if self.left_out is None else {"missing": self.left_out.to_dict()}
-        return with_fingerprint(
-            {
-                "schema": GROUPS_SCHEMA,
-                "figure": self.figure,
-                "spent": self.spent.to_dict(),
-                "groups": [
-                    {
-                        "name": group.name,
-                        "records": group.records,
-                        "estimated_records": est.finite(group.estimated_records),
-                        "reason": group.reason or None,
-                        "result": None if group.evaluation is None else group.evaluation.to_dict(),
-                    }
-                    for group in self.groups
-                ],
-                "spread": here and here.to_dict(),
-                "population_spread": beyond and beyond.to_dict(),
-                "warnings": list(self.warnings),
-                **missing,
-            }
-        )
+        return with_fingerprint(made | missing)
 
     def to_rows(self) -> list[tuple[str, str]]:
         """The groups as labelled lines for a person."""
@@ -348,123 +337,3 @@ def _spent(spent: Cost) -> str:
     if limited and spent.adjacency in composition.OF_PERSON.values():
         return f"{line}: so many records of a person count over all groups together"
     return f"{line}: every record is in one group" if limited else line
-
-
-@dataclass(frozen=True)
-class Difference:
-    """How far one result's figure lies above another's.
-
-    Parameters
-    ----------
-    first, second : what the two results are called; the difference is second less first.
-    estimate : the difference of the estimates, each less its known bias, with its errors.
-    paired : whether both are taken to be about the same records.
-    shared_noise : whether one of them may have used the other's noise again.
-    """
-
-    first: str
-    second: str
-    estimate: est.Estimate
-    paired: bool
-    shared_noise: bool
-
-    @property
-    def known(self) -> bool:
-        """Whether there is a difference with an interval."""
-        return self.estimate.given and self.estimate.has_interval
-
-    @property
-    def significant(self) -> bool:
-        """Whether zero lies outside the interval about the records."""
-        return self.known and 0 not in self.estimate.interval()
-
-
-def differences(results: Sequence[reading.Result]) -> list[Difference]:
-    """The difference of every further result from the first.
-
-    Privacy noise is drawn again in every evaluation, so its variances add. Errors of measuring on
-    cells may go together, so these errors themselves add. Both make the interval about the records:
-
-        s = sqrt( p1**2 + p2**2 + (a1 + a2)**2 )
-
-    About the population sampling errors come on top, as variances ``s1**2 + s2**2``. For results
-    about the same records that is a choice: their covariance is not released. Two classifiers that
-    rank alike have a positive one, and then the interval is wider than it need be.
-
-    Where a result spent nothing although its protocol draws noise, it used the labels again that
-    another evaluation flipped. Noise may then be shared, and ``p1 + p2`` replaces
-    ``sqrt(p1**2 + p2**2)``, which holds whatever the correlation.
-
-    Intervals are normal but for single draws of Laplace noise, each a part of its result's noise:
-    they are quantiles of the sum of these draws and of a normal error that is all the rest.
-
-    Raises
-    ------
-    ValueError : for results of different figures or different federations, and for one result
-        given twice.
-    """
-    check_comparable(results)
-    return [_difference(results[0], other) for other in results[1:]]
-
-
-def check_comparable(results: Sequence[reading.Result]) -> None:
-    """Refuse to compare what cannot be compared, with the reason.
-
-    Raises
-    ------
-    ValueError : as ``differences`` says.
-    """
-    seen: dict[str, str] = {}
-    for result in results:
-        mark = str(result.content["fingerprint"])
-        if mark in seen:
-            raise ValueError(f"{seen[mark]} and {result.label} are one and the same result")
-        seen[mark] = result.label
-    for other in results[1:]:
-        reason = _obstacle(results[0], other)
-        if reason is not None:
-            raise ValueError(f"{results[0].label} and {other.label} cannot be compared: {reason}")
-
-
-def _obstacle(first: reading.Result, second: reading.Result) -> str | None:
-    """Why two results cannot be compared."""
-    if first.figure != second.figure:
-        return f"one is a {first.figure}, the other a {second.figure}"
-    federations = (first.content["federation"], second.content["federation"])
-    if federations[0]["fingerprint"] == federations[1]["fingerprint"]:
-        return None
-    return f"they are about different federations, {_federation_reason(*federations)}"
-
-
-def _federation_reason(first: dict[str, Any], second: dict[str, Any]) -> str:
-    names = [entry["name"] for entry in (first, second)]
-    if None in names and names[0] != names[1]:
-        named = next(name for name in names if name is not None)
-        return f"or it is not known that they are not: one names {named!r}, the other none"
-    if names[0] != names[1]:
-        return f"{names[0]!r} and {names[1]!r}"
-    if first["clients"] != second["clients"]:
-        return f"of {first['clients']} and of {second['clients']} clients"
-    return (
-        "whose clients have different names; if their records are the same, evaluate with the same "
-        "--federation NAME"
-    )
-
-
-def _difference(first: reading.Result, second: reading.Result) -> Difference:
-    one, other = first.estimate, second.estimate
-    shared = _reused(first) or _reused(second)
-    made, draws = difference(other, one), np.array([one.laplace_error, other.laplace_error])
-    if shared:
-        draws = draws.sum(keepdims=True)
-        made = replace(made, privacy_error=one.privacy_error + other.privacy_error)
-    if draws.any():
-        made = replace(made, law=errors.laplace_law(draws[draws > 0]))
-    most = 1.0 if first.figure.is_auc else math.inf
-    paired = first.content["federation"]["name"] is not None
-    return Difference(first.label, second.label, made.within((-most, most)), paired, shared)
-
-
-def _reused(result: reading.Result) -> bool:
-    """Whether a private protocol spent nothing, as it does with labels that were flipped before."""
-    return result.content["spent"]["epsilon"] == 0

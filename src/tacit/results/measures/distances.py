@@ -214,13 +214,9 @@ def _moved(value: float, biases: Sequence[float], errors: Sequence[float]) -> Es
     """
     centre = value - biases[0]
     shown = max(centre, 0.0)
-    return Estimate(
-        shown,
-        errors[0],
-        float(np.sqrt(max(errors[1] ** 2 - errors[0] ** 2, 0.0))),
-        bias=shown - centre,
-        intervals=(_around(centre, errors[0]), _around(value - biases[1], errors[1])),
-    )
+    sampling = math.sqrt(max(errors[1] ** 2 - errors[0] ** 2, 0.0))
+    around = _around(centre, errors[0]), _around(value - biases[1], errors[1])
+    return Estimate(shown, errors[0], sampling, bias=shown - centre, intervals=around)
 
 
 def _around(centre: float, error: float) -> Interval:

@@ -121,14 +121,9 @@ def distances(coefficients: Floats, design: Floats, predicted: Floats, weights: 
     half, most = (
         np.minimum(np.sum(reached < part, axis=-1), last)[:, np.newaxis] for part in (0.5, 0.9)
     )
-    return np.stack(
-        [
-            gaps @ weights,
-            np.take_along_axis(ranked, half, axis=-1)[:, 0],
-            np.take_along_axis(ranked, most, axis=-1)[:, 0],
-            np.max(np.where(weights > 0, gaps, 0.0), axis=-1),
-        ]
-    )
+    quantiles = [np.take_along_axis(ranked, each, axis=-1)[:, 0] for each in (half, most)]
+    largest = np.max(np.where(weights > 0, gaps, 0.0), axis=-1)
+    return np.stack([gaps @ weights, *quantiles, largest])
 
 
 def even_distances(coefficients: Floats, design: Floats, predicted: Floats) -> Floats:
@@ -201,13 +196,9 @@ def _distance(records: Accepted, population: Accepted, cells: float) -> Estimate
     The error of cells, a third of the change by merging them in pairs, adds to both intervals.
     """
     by_noise, by_both = ((each.high - each.low) / (2 * REACH) for each in (records, population))
-    return Estimate(
-        records.middle,
-        by_noise,
-        math.sqrt(max(by_both**2 - by_noise**2, 0.0)),
-        cells,
-        intervals=(_widened(records, cells), _widened(population, cells)),
-    )
+    sampling = math.sqrt(max(by_both**2 - by_noise**2, 0.0))
+    around = _widened(records, cells), _widened(population, cells)
+    return Estimate(records.middle, by_noise, sampling, cells, intervals=around)
 
 
 def _widened(accepted: Accepted, cells: float) -> Interval:
