@@ -47,7 +47,7 @@ def result() -> tacit.Evaluation:
     return tacit.evaluate(clients, tacit.ScoreHistogram("secure-sum", epsilon=1.0), exact=True)
 
 
-def test_figures_and_files_are_in_the_run(
+def test_figures_and_files_are_in_a_run(
     store: Path, result: tacit.Evaluation, tmp_path: Path
 ) -> None:
     with mlflow().start_run() as run:
@@ -105,7 +105,7 @@ def test_what_is_no_result_is_refused(result: tacit.Evaluation) -> None:
         tacit.mlflow.log(result.to_dict())  # type: ignore[arg-type]
 
 
-def test_without_mlflow_there_is_one_sentence(
+def test_without_mlflow_it_says_so(
     monkeypatch: pytest.MonkeyPatch, result: tacit.Evaluation
 ) -> None:
     monkeypatch.setitem(sys.modules, "mlflow", None)

@@ -172,9 +172,7 @@ def test_cells_refuse(changes: dict[str, list[float]], message: str) -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 1)), min_size=1), st.integers(1, 9))
-def test_cells_of_records_hold_every_record_where_its_score_lies(
-    records: list[tuple[float, int]], most: int
-) -> None:
+def test_cells_of_records_hold_every_record(records: list[tuple[float, int]], most: int) -> None:
     scores, labels = np.array([s for s, _ in records]), np.array([y for _, y in records])
     cells = ScoreCells.from_records(scores, labels, most)
     assert cells.totals.size <= most
@@ -222,7 +220,7 @@ def test_effective_records_sample_shares_as_badly_as_noise_and_sampling_together
 
 
 @given(PAIRS, st.integers(1, 12))
-def test_figures_are_those_of_records_at_the_centres(
+def test_figures_are_those_of_records_at_centres(
     pairs: list[tuple[int, int]], buckets: int
 ) -> None:
     cells = uniform_cells(pairs)
@@ -469,9 +467,7 @@ def test_platt_agrees_with_scikit_learn_on_platts_targets() -> None:
 
 
 @pytest.mark.parametrize("pairs", [[(3, 0)], [(0, 9), (5, 0)], [(5, 0), (0, 9)], [(0, 7), (0, 7)]])
-def test_platt_stays_finite_where_classes_separate_or_are_absent(
-    pairs: list[tuple[int, int]],
-) -> None:
+def test_platt_stays_finite_where_classes_separate(pairs: list[tuple[int, int]]) -> None:
     slope, intercept = platt(uniform_cells(pairs))
     assert math.isfinite(slope)
     assert math.isfinite(intercept)
@@ -484,9 +480,7 @@ def test_platt_stays_finite_where_classes_separate_or_are_absent(
     st.lists(st.tuples(st.integers(-40, 90), st.integers(-40, 90)), min_size=1, max_size=20),
     st.sampled_from([None, 1.0, 100.0]),
 )
-def test_fits_of_noisy_counts_are_probabilities_or_refused(
-    pairs: list[tuple[int, int]], noise: float | None
-) -> None:
+def test_fits_of_noise_are_probabilities(pairs: list[tuple[int, int]], noise: float | None) -> None:
     cells = uniform_cells(pairs, noise)
     if not cells.has_signal:
         with pytest.raises(ValueError, match="the counts' total must be positive"):

@@ -34,9 +34,7 @@ def naive_area(positives: list[int], negatives: list[int]) -> float:
 
 
 @given(CELLS.filter(any), CELLS.filter(any))
-def test_the_area_of_cells_is_the_share_of_pairs_won(
-    positive_counts: list[int], negative_counts: list[int]
-) -> None:
+def test_areas_are_shares_of_pairs(positive_counts: list[int], negative_counts: list[int]) -> None:
     positives, negatives = np.array(positive_counts), np.array(negative_counts)
     expected = naive_area(positive_counts, negative_counts)
     assert float(cell_area(positives, negatives)) == pytest.approx(expected)

@@ -111,9 +111,7 @@ def test_a_rate_at_a_rate_follows_a_moved_mass(share: float, fixed: Floats, read
 
 
 @pytest.mark.parametrize(("fixed", "read"), [(NEGATIVES, POSITIVES), (ALL, POSITIVES)])
-def test_a_rates_steps_are_those_of_the_records_that_a_threshold_passes(
-    fixed: Floats, read: Floats
-) -> None:
+def test_steps_are_those_of_records_that_a_threshold_passes(fixed: Floats, read: Floats) -> None:
     """How far the figure departs from its slope between two given parts, over 800 draws of records.
 
     The ratio of variances has a standard error of 0.05: it leaves 0.75 to 1.25 by chance with a
@@ -229,7 +227,7 @@ THRESHOLDS = st.floats(0.0, 1.0)
 
 @few
 @given(positive_counts=COUNTS, negative_counts=COUNTS, border=st.integers(0, 7))
-def test_rates_agree_with_scikit_learn(
+def test_rates_are_sklearns(
     positive_counts: list[int], negative_counts: list[int], border: int
 ) -> None:
     counts = np.array([positive_counts, negative_counts], dtype=np.float64)
@@ -263,9 +261,7 @@ def test_rates_of_nothing_are_unknown() -> None:
 @pytest.mark.parametrize(
     ("separation", "times", "error"), [(0.6, 1, 1e-3), (0.95, 1, 1e-3), (0.8, 100, 5e-5)]
 )
-def test_average_precision_is_that_of_scikit_learn(
-    separation: float, times: int, error: float
-) -> None:
+def test_average_precision_is_that_of_sklearn(separation: float, times: int, error: float) -> None:
     """Scores without ties in 4,096 cells: 10,000 records, and a million.
 
     A positive counts itself among those that reach its score, in a cell half of them: up to 7e-4

@@ -22,7 +22,7 @@ from tacit.privacy.bounded import SlidingWindow
     inputs=st.integers(2, 6),
     acceleration=st.sampled_from([1.0, 2.0]),
 )
-def test_masses_sum_to_one_and_follow_the_reference(
+def test_masses_follow_the_reference(
     seed: int, rows: int, inputs: int, acceleration: float
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -54,9 +54,7 @@ def slow_masses(counts: list[int], table: Any, acceleration: float) -> Any:
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
 @pytest.mark.parametrize("private", [False, True])
-def test_the_acceleration_stays_below_what_diverges_and_never_loses(
-    epsilon: float, private: bool
-) -> None:
+def test_the_acceleration_stays_below_what_diverges(epsilon: float, private: bool) -> None:
     """From equal masses, and from masses that all lie at the two ends, likelihood only rises."""
     first_round = FirstRound(epsilon, private)
     table, acceleration = first_round._table, acceleration_of(first_round._table)

@@ -104,15 +104,11 @@ def test_plug_in_variance_at_chance_is_that_of_the_rank_sum(positives: Any, nega
 
 
 @pytest.mark.parametrize(("outside", "edge"), [(-0.2, 0.0), (1.3, 1.0)])
-def test_plug_in_variance_takes_a_noisy_auc_as_the_nearest_possible(
-    outside: Any, edge: Any
-) -> None:
+def test_plug_in_variance_takes_a_noisy_auc_as_the_nearest(outside: Any, edge: Any) -> None:
     assert plug_in_variance(outside, 20, 30) == plug_in_variance(edge, 20, 30) == 0.0
 
 
-def paired_delong_variance(
-    first: NDArray[Any], second: NDArray[Any], labels: NDArray[Any]
-) -> float:
+def paired_delong(first: NDArray[Any], second: NDArray[Any], labels: NDArray[Any]) -> float:
     """DeLong et al. 1988 for the difference of two AUCs, by comparing all pairs."""
     return delong(comparisons(first, labels) - comparisons(second, labels))
 
@@ -154,7 +150,7 @@ def test_the_plug_in_agrees_with_delong_where_its_model_holds(
         positives,
         labels.size - positives,
     )
-    expected = paired_delong_variance(first, second, labels)
+    expected = paired_delong(first, second, labels)
     assert np.sqrt(variance / expected) == pytest.approx(1.0, abs=0.12)
 
 

@@ -88,9 +88,7 @@ def dense_covariance(variances: Floats) -> Floats:
 
 @few
 @given(variances=level_variances(), seed=st.integers(0, 2**32 - 1))
-def test_consistent_leaves_are_the_dense_weighted_least_squares(
-    variances: Floats, seed: int
-) -> None:
+def test_consistent_leaves_are_dense_weighted_least_squares(variances: Floats, seed: int) -> None:
     levels = observed_levels(variances, np.random.default_rng(seed), ())
     leaves = consistent_leaves(levels, variances)
     np.testing.assert_allclose(leaves, dense_leaves(levels, variances), rtol=1e-7, atol=1e-7)

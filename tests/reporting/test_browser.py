@@ -94,9 +94,7 @@ def test_axe_would_find_something(driver: Any, pages: dict[str, Path]) -> None:
 
 
 @pytest.mark.parametrize("name", ["histogram", "dpauc"])
-def test_the_slider_moves_the_rates_of_the_json(
-    driver: Any, pages: dict[str, Path], name: str
-) -> None:
+def test_the_slider_moves_the_rates_of_json(driver: Any, pages: dict[str, Path], name: str) -> None:
     rates = content(name, exact=name == "histogram")["rates"]
     show(driver, pages[name])
     last = len(rates["thresholds"]) - 1
@@ -161,7 +159,7 @@ def test_pointing_at_a_curve_reads_it(driver: Any, pages: dict[str, Path]) -> No
 
 
 @pytest.mark.parametrize("name", ["several", "nasty"])
-def test_a_phone_shows_it_without_scrolling_sideways(
+def test_a_phone_needs_no_scrolling_sideways(
     driver: Any, pages: dict[str, Path], name: str
 ) -> None:
     show(driver, pages[name], width=390)

@@ -76,9 +76,7 @@ def test_every_protocol_is_drawn_row_below_row(name: str) -> None:
     ],
     ids=["each", "secure-sum", "exact-sum", "local", "encrypted", "mpc"],
 )
-def test_the_last_round_of_each_trust(
-    protocol: Protocol, noise: str, arrow: str, seen: str
-) -> None:
+def test_the_last_round_of_a_trust(protocol: Protocol, noise: str, arrow: str, seen: str) -> None:
     parts = drawn(protocol).parts
     assert [kind for kind, _, _ in parts][-5:] == ["text", parts[-4][0], arrow, "seen", "result"]
     assert texts(drawn(protocol), "noise", "exact")[-1] == noise
@@ -146,9 +144,7 @@ def test_the_page_has_the_picture_with_its_text() -> None:
 
 
 @pytest.mark.parametrize("name", ["fedauc", "gini"])
-def test_a_run_is_drawn_once_for_pages_of_one_result(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_is_drawn_once_for_a_result(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the number of records is not known."""
     made = report([result(name)])
     monkeypatch.setattr("tacit.reporting.runs.small_run", None)

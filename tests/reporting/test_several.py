@@ -114,9 +114,7 @@ def test_results_comparisons_and_groups_share_a_page(
         assert text in made.output
 
 
-def test_what_was_changed_or_does_not_fit_is_refused(
-    comparison: dict[str, Any], groups: dict[str, Any]
-) -> None:
+def test_what_does_not_fit_is_refused(comparison: dict[str, Any], groups: dict[str, Any]) -> None:
     edited = copy.deepcopy(comparison)
     edited["first"]["value"] = 0.99
     with pytest.raises(ValueError, match="was changed after it was written"):

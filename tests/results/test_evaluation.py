@@ -35,7 +35,7 @@ def test_the_html_is_escaped_and_complete() -> None:
 @pytest.mark.parametrize(
     ("module", "method"), [("pandas", "to_frame"), ("matplotlib.figure", "plot")]
 )
-def test_a_missing_extra_is_one_clear_sentence(
+def test_a_missing_extra_is_a_sentence(
     module: str, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = result_of(tacit.DPAUC(1.0))

@@ -24,14 +24,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted
 
 from tacit.metrics.cells.binning import ScoreCells
-from tacit.results.curves.calibrator import (
-    METHODS,
-    SCHEMA,
-    Calibrator,
-    Lines,
-    Logistic,
-    Steps,
-)
+from tacit.results.curves.calibrator import METHODS, SCHEMA, Calibrator, Lines, Logistic, Steps
 from tests.metrics.test_calibration import noised, sampled_cells
 
 Floats = NDArray[np.float64]
@@ -136,9 +129,7 @@ def test_platt_undoes_a_logistic_distortion(deviation: float) -> None:
 
 
 @given(maps(), st.lists(UNIT, min_size=1))
-def test_a_map_of_probabilities_comes_back_from_json_bit_for_bit(
-    made: Calibrator, scores: list[float]
-) -> None:
+def test_a_map_comes_back_from_json_bit_for_bit(made: Calibrator, scores: list[float]) -> None:
     again = Calibrator.from_json(made.to_json())
     assert again.to_json() == made.to_json()
     assert (again.method, again.monotone) == (made.method, made.monotone)
@@ -224,9 +215,7 @@ def test_json_that_is_no_calibrator_is_refused(written: dict[str, Any] | str, me
 
 
 @pytest.mark.parametrize("method", sorted(METHODS))
-def test_saved_calibrators_load_and_say_whether_they_are_monotone(
-    method: str, tmp_path: Path
-) -> None:
+def test_saved_calibrators_load_and_say_if_they_are_monotone(method: str, tmp_path: Path) -> None:
     made = fitted(method)
     made.save(tmp_path / "map.json")
     again = Calibrator.load(tmp_path / "map.json")

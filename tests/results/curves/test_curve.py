@@ -222,9 +222,7 @@ def test_a_curve_with_class_sizes_has_the_exact_rates() -> None:
 
 
 @pytest.mark.parametrize("sizes", [(-3.0, 100.0), (100.0, 0.0), (np.nan, 100.0)])
-def test_without_class_sizes_only_the_curve_s_own_rates_are_known(
-    sizes: tuple[float, float],
-) -> None:
+def test_without_class_sizes_only_the_curves_rates_are_known(sizes: tuple[float, float]) -> None:
     rates, none = np.array([0.9, 0.2]), np.zeros(2)
     result = rates_of_curve(Curve(np.array([0.0, 0.5]), rates, rates, none, none), *sizes)
     assert np.isnan([result[name].value for name in ("precision", "accuracy", "f1")]).all()

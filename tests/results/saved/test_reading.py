@@ -187,9 +187,7 @@ CONTRADICTIONS: list[tuple[tuple[str, ...], Any, str]] = [
 
 
 @pytest.mark.parametrize(("way", "value", "said"), CONTRADICTIONS)
-def test_entries_that_contradict_each_other_are_refused(
-    way: tuple[str, ...], value: Any, said: str
-) -> None:
+def test_entries_that_contradict_are_refused(way: tuple[str, ...], value: Any, said: str) -> None:
     made = content("histogram")
     entry = made
     for name in way[:-1]:
