@@ -141,21 +141,6 @@ class CountedSeed(tp.Lasting):
     seed: bytes
 
 
-def seed_of(state: tp.ClientState, noise: tp.NoiseSource | None = None) -> bytes:
-    """The seed in a client's state; the first call draws and notes it.
-
-    Parameters
-    ----------
-    state : the client's.
-    noise : where a simulation's draw comes from. Others come from the operating system.
-    """
-    note: CountedSeed | None = state.recall(NOTE)
-    if note is None:
-        note = CountedSeed(_drawn_seed(noise))
-        state.keep(NOTE, note)
-    return note.seed
-
-
 def persons_misfit(per_person: int, named: bool, one_each: bool) -> str:
     """Why a party cannot answer a plan, by words of configuration alone; empty where it can.
 
@@ -180,7 +165,7 @@ def counted_clients(
     clients : all records, with their persons where ``per_person`` is not 0.
     per_person : the most records of a person that count at a client; 0 where a record is the unit.
     state : the clients' state, which keeps the draw.
-    noise : of the run.
+    noise : where a simulation's draw comes from. Others come from the operating system.
 
     Raises
     ------
@@ -188,7 +173,11 @@ def counted_clients(
     """
     if per_person == 0:
         return clients, np.ones(clients.records, dtype=np.bool_)
-    return clients.counted(per_person, seed_of(state, noise))
+    note: CountedSeed | None = state.recall(NOTE)
+    if note is None:
+        note = CountedSeed(_drawn_seed(noise))
+        state.keep(NOTE, note)
+    return clients.counted(per_person, note.seed)
 
 
 def unit_of(clients: tp.Clients, per_person: int | None) -> int:

@@ -101,9 +101,10 @@ class Parties:
     def __enter__(self) -> Parties:
         self._directory = Path(tempfile.mkdtemp(prefix="tacit-"))
         try:
-            for index in self.everybody:
+            everybody = range(len(self.names))
+            for index in everybody:
                 self._start(index)
-            beginnings = {k: encode_values(self._beginning(k)) for k in self.everybody}
+            beginnings = {k: encode_values(self._beginning(k)) for k in everybody}
             self.deliver(beginnings, self._setup_timeout)
         except BaseException:
             self._end()
@@ -131,11 +132,6 @@ class Parties:
             "keys": self.agreement.parties,
             "coordinator": self.agreement.coordinator,
         }
-
-    @property
-    def everybody(self) -> range:
-        """The indices of all parties."""
-        return range(len(self.names))
 
     def __exit__(self, *error: object) -> None:
         self._end()
@@ -294,14 +290,9 @@ def _conducted(parties: Parties) -> simulation.Run:
     return coordinator.run(sent, mpc=True)
 
 
-def has_mpc_steps(protocol: tp.Protocol) -> bool:
-    """Whether clients compute anything together under these settings."""
-    return any(step.computes is not None for step in protocol.steps)
-
-
 def _check_run(clients: tp.Clients, protocol: tp.Protocol, noise: tp.NoiseSource | None) -> None:
     """Refuse what parties cannot compute, before anything starts."""
-    if not has_mpc_steps(protocol):
+    if all(step.computes is None for step in protocol.steps):
         raise ValueError(f"protocol {protocol.name!r} computes nothing between clients")
     if not (noise is None or isinstance(noise, tp.SystemNoise | tp.NoNoise)):
         raise ValueError("parties draw noise from their own systems: no seed, no simulated noise")

@@ -93,6 +93,12 @@ class Coordinator:
     conversation : what is asked instead of the protocol's whole conversation.
     names : what errors call the parties; empty calls them by index.
 
+    ``round`` is the number of the present round, from 0. ``begins_again`` is whether the run may
+    begin again at no cost: no step that was asked for has one. An answer that was lost may have
+    been paid for, so what the coordinator has received does not decide it. A computation between
+    parties is never begun again automatically: each one shows its outputs for another set of
+    parties.
+
     Raises
     ------
     ValueError : for an identity that is not the agreement's coordinator.
@@ -122,20 +128,15 @@ class Coordinator:
         self.sent_to_others = Counter[int]()
         self._agreement, self._identity = agreement, identity
         self._names = tuple(names)
-        self._rounds = self._conversed(
+        self.rounds = self._conversed(
             conversation or releases.conducted(agreement.protocol, len(everybody))
         )
         self._guarantee = composition.of_person(agreement.protocol.guarantee, agreement.per_person)
         self._restarts = restarts
-        self._round = -1
-        self._has_asked_for_cost = False
+        self.round = -1
+        self.begins_again = True
         self._waiting: set[int] = set()
         self._view: tp.View | None = None
-
-    @property
-    def round(self) -> int:
-        """The number of the present round, from 0."""
-        return self._round
 
     @property
     def server_result(self) -> tp.ServerResult:
@@ -148,16 +149,6 @@ class Coordinator:
         if self._result is None:
             raise RunError("the run has no result")
         return self._result
-
-    @property
-    def begins_again(self) -> bool:
-        """Whether the run may begin again at no cost: no step that was asked for has one.
-
-        An answer that was lost may have been paid for, so what the coordinator has received does
-        not decide it. A computation between parties is never begun again automatically: each one
-        shows its outputs for another set of parties.
-        """
-        return not self._has_asked_for_cost
 
     @property
     def most_spent(self) -> tp.Cost:
@@ -236,9 +227,9 @@ class Coordinator:
         received = messages.verified(message, self._agreement, sender, messages.COORDINATOR)
         if received.session != self.session:
             raise messages.ForeignMessageError("this message is of another run")
-        if received.round != self._round:
+        if received.round != self.round:
             raise messages.StaleMessageError(
-                f"a reply to round {received.round} came in round {self._round}"
+                f"a reply to round {received.round} came in round {self.round}"
             )
         if sender not in self._waiting:
             raise messages.StaleMessageError(
@@ -268,14 +259,14 @@ class Coordinator:
         """
         self._waiting = set()
         try:
-            asked, self._take = next(self._rounds)
+            asked, self._take = next(self.rounds)
         except StopIteration:
             return {}
-        self._round += 1
+        self.round += 1
         self._waiting = set(asked)
         return {
             party: messages.SignedMessage(
-                kind, self.session, self._round, messages.COORDINATOR, party, body
+                kind, self.session, self.round, messages.COORDINATOR, party, body
             ).signed(self._agreement, self._identity)
             for party, (kind, body) in asked.items()
         }
@@ -298,7 +289,7 @@ class Coordinator:
     def _asked(self, query: tp.Query) -> exchanges.Exchange:
         """The rounds of one query, after which those who did not take part have left."""
         self.queries, self._view = self.queries + 1, query.view
-        self._has_asked_for_cost |= not query.step.is_free or query.view is tp.View.MPC
+        self.begins_again &= query.step.is_free and query.view is not tp.View.MPC
         attempts = SUM_ATTEMPTS if self._restarts else 1
         try:
             answered = yield from exchanges.exchange(

@@ -174,10 +174,6 @@ class Agreement:
             terms["most_records"] = self.most_records
         return sha256(json.dumps(terms, sort_keys=True, default=repr).encode()).digest()
 
-    def key_of(self, index: int) -> bytes:
-        """The public key of a party or of the coordinator."""
-        return self.coordinator if index == COORDINATOR else self.parties[index]
-
 
 def check_certified(protocol: Protocol, parties: int, colluders: int, min_clients: int) -> None:
     """Refuse a protocol of secure sums over fewer parties than must certify one.
@@ -272,7 +268,8 @@ def verified(message: bytes, agreement: Agreement, sender: int, receiver: int) -
             f"this message is from {name_of(named_sender)} to {name_of(named_receiver)}"
         )
     signed = _bytes_to_sign(agreement, head, body)
-    if not is_signed(agreement.key_of(sender), signed, signature):
+    key = agreement.coordinator if sender == COORDINATOR else agreement.parties[sender]
+    if not is_signed(key, signed, signature):
         raise ForgedMessageError(f"this message was not signed by {name_of(sender)}")
     return SignedMessage(Kind(kind), session, number, named_sender, named_receiver, body)
 
@@ -285,8 +282,6 @@ def name_of(index: int) -> str:
 def _bytes_to_sign(agreement: Agreement, head: bytes, body: bytes) -> bytes:
     return b"tacit letter 1" + agreement.digest + head + sha256(body).digest()
 
-
-NAME_BYTES = 16
 
 Announced = tuple[bytes, bytes]
 """An announcement and its signature."""
@@ -341,11 +336,6 @@ def read_members(body: bytes, parties: int) -> tuple[bytes, tuple[int, ...]]:
     if not known or len(members) < 2 or list(members) != sorted(set(members)):
         raise MessageError(f"members of a computation must be ascending, got {members!r:.60}")
     return content["ask"], members
-
-
-def computation_name(name: bytes) -> str:
-    """A query's name as text, short enough for a path."""
-    return name[:NAME_BYTES].hex()
 
 
 def read_all(

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from hashlib import sha256
-from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 import tacit.protocol as tp
 from tacit.crypto.identities import Identity, Roster
-from tacit.protocol import declared, fields
+from tacit.protocol import fields
 from tacit.protocol.values import Kind, decode_query, decode_values, encode_values
 from tacit.running import speaking, spending, units
 from tacit.running.mpc.transport import Transport
@@ -91,15 +89,15 @@ class Party:
             if records is None:
                 raise ValueError("a party whose unit fits the agreement needs its records")
             converted = units.for_plan(records, unit, agreement.unit, agreement.protocol)
-        self._memory = tp.ClientState() if state is None else state
-        before = self._memory.notes
+        self.memory = tp.ClientState() if state is None else state
+        before = self.memory.notes
         if len(agreement.parties) > 1:
             roster = Roster(agreement.parties)
-            agreement.protocol.enrol(self._memory, identity, roster, agreement.min_clients)
+            agreement.protocol.enrol(self.memory, identity, roster, agreement.min_clients)
         # written anew by each process: a stored state has no identity key
-        self._enrolled = {k for k, note in self._memory.notes.items() if before.get(k) is not note}
+        self._enrolled = {k for k, note in self.memory.notes.items() if before.get(k) is not note}
         self.why_declined = ""
-        self._answers = Answers(agreement, converted, noise, self._memory, guard)
+        self._answers = Answers(agreement, converted, noise, self.memory, guard)
         self._sums = together.ClientSums(identity, agreement, self._answers)
         self._computations = together.ClientComputations(
             index, identity, agreement, self._answers, transport
@@ -107,7 +105,7 @@ class Party:
 
     def anew(self) -> Party:
         """The party for another run, with the same client state and ledger."""
-        return self._again(state=self._memory, misfit=self._misfit)
+        return self._again(state=self.memory, misfit=self._misfit)
 
     def restarted(self) -> Party:
         """The party as another process takes it up, with nothing but its stored state."""
@@ -125,25 +123,12 @@ class Party:
         return self._answers.run
 
     @property
-    def notes(self) -> dict[tuple[Any, ...], Any]:
-        """The notes in its client state."""
-        return self._memory.notes
-
-    def revealed(self) -> declared.Revealed | None:
-        """The figure that this party learned in a step, once; None for none."""
-        return declared.revealed_to(self._memory)
-
-    def when_taking(self, written: Callable[[], None]) -> None:
-        """Have its state stored whenever a note is deleted, before the note is used."""
-        self._memory.after_taking = written
-
-    @property
     def state(self) -> bytes:
         """Where the run stands, with the party's secrets of this run: not for any other party.
 
         Its identity key is not in it: who resumes a state has the key.
         """
-        notes = self._memory.notes
+        notes = self.memory.notes
         values = {
             "run": self._run,
             "notes": {key: notes[key] for key in notes if key not in self._enrolled},
@@ -158,7 +143,7 @@ class Party:
         values = decode_values(state, state_kinds(self._agreement.protocol), opaque=True)
         self._answers.run = values["run"]
         for key, note in values["notes"].items():
-            self._memory.keep(key, note)
+            self.memory.keep(key, note)
 
     @property
     def spent(self) -> tp.Cost:
@@ -194,7 +179,8 @@ class Party:
             kind, body = self._reply(received, request)
         except debits.DeclinedError as reason:
             run.declined = True
-            self.why_declined = _whole_reason(reason.__cause__ or reason)
+            error = reason.__cause__ or reason
+            self.why_declined = "; ".join([str(error), *getattr(error, "__notes__", ())])
             kind, body = messages.Kind.DECLINE, encode_values({"reason": reason.public})
         reply = messages.SignedMessage(
             kind, received.session, received.round, self.index, messages.COORDINATOR, body
@@ -247,11 +233,6 @@ class Party:
         if query.step.once:
             self._run.closed.append(name)
         return fields.encode(fields.reply_of(reply, 0))
-
-
-def _whole_reason(error: BaseException) -> str:
-    """What the party's owner reads: the error, and what its notes say to do."""
-    return "; ".join([str(error), *getattr(error, "__notes__", ())])
 
 
 SESSION_TYPES = (Computation, spending.CountedSeed, OpenSum, spending.Payment, Progress, Roster)

@@ -192,17 +192,11 @@ def _form(data: toml_source.Table) -> form.FileForm:
 def _limit(limit: toml_source.Table, dataset: str) -> Limit | None:
     epsilon = limit.number("epsilon", None, 0.0, math.inf)
     delta = limit.number("delta", 0.0, 0.0, 1.0)
-    adjacency = tp.Adjacency(
-        limit.choice("adjacency", *(choice.value for choice in _limits_first()))
-    )
+    choices = dict.fromkeys(each.value for each in (tp.Adjacency.RECORD, *tp.Adjacency))
+    adjacency = tp.Adjacency(limit.choice("adjacency", *choices))
     period = limit.period("period")
     with limit.about("epsilon"):
         return None if epsilon is None else Limit(dataset, epsilon, delta, adjacency, period)
-
-
-def _limits_first() -> list[tp.Adjacency]:
-    """All adjacencies; the default adjacency of limits comes first."""
-    return sorted(tp.Adjacency, key=lambda adjacency: adjacency is not tp.Adjacency.RECORD)
 
 
 NO_CLASS_COLUMNS = "its own file does not name a column of scores for each class of the plan"

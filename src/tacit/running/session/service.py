@@ -191,7 +191,7 @@ class PartyDesk:
                     party.resume(state.read_bytes())
                 except (fields.MessageError, KeyError, TypeError, ValueError) as error:
                     raise messages.MalformedMessageError(f"{state} is damaged: {error}") from error
-            party.when_taking(lambda: files.write_private(state, party.state))
+            party.memory.after_taking = lambda: files.write_private(state, party.state)
             spent = party.spent
             try:
                 reply = party.answer(message)
@@ -199,7 +199,7 @@ class PartyDesk:
                 if party.has_begun:
                     files.write_private(state, party.state)
                 raise
-            revealed = party.revealed()
+            revealed = declared.revealed_to(party.memory)
             if revealed is not None:
                 self._write_revealed(session, revealed)
             content = values.encode_values({"notes": self._lasting(party, before)}, self._kinds)
@@ -255,7 +255,7 @@ class PartyDesk:
         there = values.decode_values(before, opaque=True)["notes"]
         return {
             key: note
-            for key, note in party.notes.items()
+            for key, note in party.memory.notes.items()
             if key in there or isinstance(note, tp.Lasting)
         }
 

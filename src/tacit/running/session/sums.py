@@ -18,11 +18,6 @@ LARGEST_WORD = 2**63 - 1
 """Largest number of a party whose step bounds its sums: a refusal would show that it is larger."""
 
 
-def length_of(layout: tp.Layout) -> int:
-    """How many numbers a layout holds."""
-    return sum(int(np.prod(shape)) for shape in layout.values())
-
-
 def flattened(reply: tp.Reply, layout: tp.Layout) -> Integers:
     """A reply's numbers as one vector, in the order of the layout.
 
@@ -86,7 +81,7 @@ def sum_terms(
     return terms.SumTerms(
         sha256(name).digest()[: terms.SESSION_BYTES],
         Roster(agreement.parties),
-        length_of(fields.layout_of(query)),
+        sum(int(np.prod(shape)) for shape in fields.layout_of(query).values()),
         LARGEST_WORD if runs else agreement.largest,
         graph.Neighbourhood.of(parties, agreement.bears, min_clients),
         attempt,

@@ -13,6 +13,8 @@ from tacit.running.session import debits, messages
 from tacit.running.session.answers import Answers, Computation, OpenSum, checked_query, program_of
 from tacit.running.session.sums import flattened, sum_terms, with_room
 
+NAME_BYTES = 16
+"""Bytes of a query's name that name a computation, which becomes a part of paths."""
 MASKING = 1
 """The round of a sum in which a party sends its numbers, counted from the first after the query."""
 
@@ -179,7 +181,7 @@ class ClientComputations:
         run.closed.append(query.step.name)
         run.computation = None
         meeting = Meeting(
-            messages.computation_name(name),
+            name[:NAME_BYTES].hex(),
             members.index(self._index),
             tuple(each["public"] for each in announcements),
             tuple(each["offer"] for each in announcements),

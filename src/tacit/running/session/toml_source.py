@@ -137,15 +137,10 @@ class Table:
             self.refuse(key, f"{key} must hold texts that are not empty, got {values!r}")
         return tuple(values)
 
-    def number(self, key: str, default: Any, low: float, high: float) -> Any:
+    def number(
+        self, key: str, default: Any, low: float, high: float, kinds: Any = (int, float)
+    ) -> Any:
         """A number from ``low`` to ``high``."""
-        return self._within(key, default, low, high, (int, float))
-
-    def whole(self, key: str, default: int, low: int, high: int) -> int:
-        """A whole number from ``low`` to ``high``."""
-        return int(self._within(key, default, low, high, (int,)))
-
-    def _within(self, key: str, default: Any, low: Any, high: Any, kinds: tuple[type, ...]) -> Any:
         if key not in self.values:
             return default
         value = self.values[key]
@@ -153,6 +148,10 @@ class Table:
         if not known or not low <= value <= high:
             self.refuse(key, f"{key} must be from {low:g} to {high:g}, got {value!r}")
         return value
+
+    def whole(self, key: str, default: int, low: int, high: int) -> int:
+        """A whole number from ``low`` to ``high``."""
+        return int(self.number(key, default, low, high, int))
 
     def flag(self, key: str) -> bool:
         """True or false; false by default."""
