@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +39,7 @@ HERE = (
 
 Engine = Literal["ideal", "spu"]
 """Who computes joint steps: a trusted party, or the clients' processes."""
-ENGINES = ("ideal", "spu")
-EXPECTED = "protocol must be a protocol with its settings"
+ENGINES = get_args(Engine)
 NOBODY = "missing_epsilon counts records that were left out: read them with missing='drop'"
 PERSONS = (
     "missing_epsilon counts records, of which a person may have many: it cannot be used where a "
@@ -313,23 +312,17 @@ def check_protocol(protocol: Any) -> None:
     """
     if isinstance(protocol, tp.Protocol):
         return
+    got = type(protocol).__name__
     if isinstance(protocol, type) and issubclass(protocol, tp.Protocol):
         settings = "epsilon=1.0" if "epsilon" in known_settings(protocol) else ""
-        name = protocol.__name__
-        raise TypeError(f"{EXPECTED}, got the class {name}: write {name}({settings})")
-    if isinstance(protocol, int | float):
-        raise TypeError(f"{EXPECTED}, got {protocol!r}: write epsilon={protocol!r}")
-    if hasattr(protocol, "__array__") or isinstance(protocol, list | tuple):
-        raise TypeError(
-            f"{EXPECTED}, got {type(protocol).__name__}: scores and labels are one argument, "
-            "(scores, labels)"
-        )
-    if isinstance(protocol, str):
-        raise TypeError(
-            f"{EXPECTED}, got the name {protocol!r}: only tacit.evaluate takes names, with the "
-            "settings"
-        )
-    raise TypeError(f"{EXPECTED}, got {type(protocol).__name__}")
+        got = f"the class {protocol.__name__}: write {protocol.__name__}({settings})"
+    elif isinstance(protocol, int | float):
+        got = f"{protocol!r}: write epsilon={protocol!r}"
+    elif hasattr(protocol, "__array__") or isinstance(protocol, list | tuple):
+        got += ": scores and labels are one argument, (scores, labels)"
+    elif isinstance(protocol, str):
+        got = f"the name {protocol!r}: only tacit.evaluate takes names, with the settings"
+    raise TypeError(f"protocol must be a protocol with its settings, got {got}")
 
 
 def shared_budget(protocol: tp.Protocol, missing_epsilon: float) -> tp.Protocol:

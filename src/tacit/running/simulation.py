@@ -135,14 +135,9 @@ def _answer(
         costs.append(query.step.cost(batch, batch_query, notes))
         replies.append(query.step.answer(batch, batch_query, noise, notes))
     payment = Payment(worst_case(costs), query.step.participates(clients, query))
-    return _shown(replies, query.view), payment
-
-
-def _shown(replies: list[tp.Reply], view: tp.View) -> tp.Reply:
-    """What the server sees of the replies of consecutive batches."""
-    if view is tp.View.MPC:
-        return replies[0]
-    return total(replies) if view is tp.View.SUM else stack(replies)
+    if query.view is tp.View.MPC:
+        return replies[0], payment
+    return (total if query.view is tp.View.SUM else stack)(replies), payment
 
 
 def _join_result(parts: list[tuple[int, tp.ServerResult]]) -> tp.ServerResult:

@@ -145,6 +145,9 @@ def test_the_limit_stops_what_comes_again(tmp_path: Path) -> None:
         signed.Kind.DECLINE
     ] * 3
     assert attack.debited == attack.spent == 3.0
+    bodies = [message.body for message in messages[:3] if message]
+    said = [values.named_values(body, content=bytes, spent=dict)["spent"] for body in bodies]
+    assert [cost["epsilon"] for cost in said] == [1.0, 2.0, 3.0]
 
 
 @pytest.mark.parametrize("seed", SEEDS)

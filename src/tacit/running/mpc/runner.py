@@ -107,7 +107,7 @@ class Parties:
             beginnings = {k: encode_values(self._beginning(k)) for k in everybody}
             self.deliver(beginnings, self._setup_timeout)
         except BaseException:
-            self._end()
+            self.__exit__()
             raise
         return self
 
@@ -134,7 +134,11 @@ class Parties:
         }
 
     def __exit__(self, *error: object) -> None:
-        self._end()
+        for connection in self._connections:
+            connection.close()  # which ends its process
+        for program in self._programs:
+            program.stop()
+        shutil.rmtree(self._directory, ignore_errors=True)
 
     def order(self, index: int, order: bytes) -> None:
         """Send an order to one party: its beginning, or then a signed message."""
@@ -216,13 +220,6 @@ class Parties:
         said = [line for line in program.said().split("\n") if line.strip()]
         last = f"; it said last: {said[-1]}" if said else ""
         return f"the process of {self.names[index]} ended with exit status {status}{last}"
-
-    def _end(self) -> None:
-        for connection in self._connections:
-            connection.close()  # which ends its process
-        for program in self._programs:
-            program.stop()
-        shutil.rmtree(self._directory, ignore_errors=True)
 
 
 def run_mpc(
