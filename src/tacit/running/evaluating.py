@@ -391,9 +391,7 @@ def counting_protocol(protocol: tp.Protocol, epsilon: float) -> tp.Protocol:
     trust = tp.Trust.SECURE_SUM if summed else tp.Trust.EACH
     adjacency = protocol.guarantee.adjacency
     made: tp.Protocol = kinds[0](
-        epsilon=epsilon,
-        trust=trust.value,
-        adjacency=None if adjacency is None else adjacency.value,
+        epsilon=epsilon, trust=trust.value, adjacency=None if adjacency is None else adjacency.value
     )
     return made
 

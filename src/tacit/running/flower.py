@@ -258,11 +258,7 @@ class Nodes:
 
 
 def conduct(
-    grid: Any,
-    plan: Plan,
-    identity: Any,
-    tell: Printer,
-    node_names: Mapping[int, str] | None = None,
+    grid: Any, plan: Plan, identity: Any, tell: Printer, node_names: Mapping[int, str] | None = None
 ) -> tuple[Coordinator, dict[int, int]]:
     """A whole run over Flower, round after round, and the bytes that each party sent in it.
 

@@ -60,12 +60,7 @@ def test_a_party_that_restarts_counts_the_same_records_in_every_round(protocol: 
     """Without noise the run gives what the simulation finds about these counted records."""
     clients, states = visits(), [ClientState() for _ in range(4)]
     run = rehearse(
-        clients,
-        protocol,
-        noise=lambda _: NoNoise(),
-        state=states,
-        restarts=True,
-        per_person=2,
+        clients, protocol, noise=lambda _: NoNoise(), state=states, restarts=True, per_person=2
     )
     alone = [
         counted_clients(clients.part(k, k + 1), 2, ClientState(), NoNoise())[0] for k in range(4)

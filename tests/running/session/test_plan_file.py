@@ -261,11 +261,7 @@ def test_a_party_file_is_read_relative_to_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (
-            'period = "1y"',
-            'period = "soon"',
-            r"party\.toml:11: \[limit\] a period must be",
-        ),
+        ('period = "1y"', 'period = "soon"', r"party\.toml:11: \[limit\] a period must be"),
         ("epsilon = 3.0", "epsilon = -1", "epsilon must be from 0 to inf, got -1"),
         ("epsilon = 3.0", "epsilon = 0.0", "a limit's epsilon must be positive, got 0"),
         ('dataset = "registry"', "", r":5: \[data\] 'dataset' is missing"),

@@ -191,10 +191,7 @@ async def _opened(connection: socket.socket, handshake: Handshake | None) -> Str
     reader = asyncio.StreamReader(loop=loop)
     protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
     transport, _ = await loop.connect_accepted_socket(
-        lambda: protocol,
-        connection,
-        ssl=handshake.context,
-        ssl_handshake_timeout=handshake.timeout,
+        lambda: protocol, connection, ssl=handshake.context, ssl_handshake_timeout=handshake.timeout
     )
     return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
 

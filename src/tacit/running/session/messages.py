@@ -366,12 +366,7 @@ def _signed(name: bytes, party: int, content: bytes) -> bytes:
 def cost_values(cost: Cost) -> dict[str, Any]:
     """A cost as values that can be sent."""
     adjacency = None if cost.adjacency is None else cost.adjacency.value
-    return {
-        "epsilon": cost.epsilon,
-        "delta": cost.delta,
-        "adjacency": adjacency,
-        "rho": cost.rho,
-    }
+    return {"epsilon": cost.epsilon, "delta": cost.delta, "adjacency": adjacency, "rho": cost.rho}
 
 
 def cost_of(values: dict[str, Any]) -> Cost:

@@ -33,12 +33,7 @@ from tacit.results.estimate import finite
 from tacit.running.mpc.transport import Transport
 from tacit.running.session import debits, messages, plan_file
 from tacit.running.session.party import Party, state_kinds
-from tacit.running.session.party_file import (
-    ONE_EACH,
-    PartyFile,
-    columns_misfit,
-    read_records,
-)
+from tacit.running.session.party_file import ONE_EACH, PartyFile, columns_misfit, read_records
 from tacit.running.session.toml_source import PlanError
 from tacit.running.speaking import printable, tell_owner
 from tacit.running.spending import NO_PERSONS, PERSONS_UNUSED, persons_misfit
