@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.data.ragged import Ragged
-from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost, worst_case
-from tacit.privacy.noise import NoNoise
+import tacit.protocol as tp
+from tacit.privacy.cost import worst_case
 from tacit.protocol.fields import decode, encode
 from tacit.protocol.values import decode_values, encode_values
 from tacit.running.session.coordinator import Coordinator, RunError
@@ -44,13 +43,13 @@ def rehearsed(
         CLIENTS,
         protocol,
         faults,
-        noise=lambda _: NoNoise(),
+        noise=lambda _: tp.NoNoise(),
         guards=[each.append for each in debits],
         min_clients=4,
         on_loss="restart",
         **options,
     )
-    return run, [reduce(add, (debit.cost for debit in each), NOTHING) for each in debits]
+    return run, [reduce(add, (debit.cost for debit in each), tp.NOTHING) for each in debits]
 
 
 @pytest.mark.parametrize("name", ONE_OF_EACH)
@@ -122,7 +121,7 @@ def lied_to(name: str, lie: Lie, told: Lie = lambda _, fields: fields) -> Coordi
     agreement = keys.agreement(PROTOCOLS[name])
     clients = binormal_clients(30, 40, 3)
     parties = [
-        Party(k, keys.parties[k], agreement, clients.part(k, k + 1), NoNoise(), unrecorded)
+        Party(k, keys.parties[k], agreement, clients.part(k, k + 1), tp.NoNoise(), unrecorded)
         for k in range(3)
     ]
     coordinator = Coordinator(agreement, keys.coordinator)
@@ -143,14 +142,14 @@ def lied_to(name: str, lie: Lie, told: Lie = lambda _, fields: fields) -> Coordi
 @pytest.mark.parametrize(
     ("said", "spent"),
     [
-        ({"epsilon": 0.0, "adjacency": None}, Cost(1.0, adjacency=Adjacency.LABEL)),
-        ({"epsilon": 0.5, "adjacency": "score"}, UNPROTECTED),
-        ({"epsilon": 1e200, "adjacency": "label"}, Cost(1e200, adjacency=Adjacency.LABEL)),
+        ({"epsilon": 0.0, "adjacency": None}, tp.Cost(1.0, adjacency=tp.Adjacency.LABEL)),
+        ({"epsilon": 0.5, "adjacency": "score"}, tp.UNPROTECTED),
+        ({"epsilon": 1e200, "adjacency": "label"}, tp.Cost(1e200, adjacency=tp.Adjacency.LABEL)),
     ],
     ids=["less", "at an adjacency from which nothing follows", "beyond all numbers"],
 )
 def test_what_one_party_says_that_it_spent_hides_nothing_and_stops_nothing(
-    said: Values, spent: Cost
+    said: Values, spent: tp.Cost
 ) -> None:
     said |= {"delta": 0.0, "rho": None}
     run = lied_to("fedauc", lambda index, cost: said if index == 0 else cost)
@@ -172,7 +171,7 @@ def doubled(_: int, fields: Values) -> Values:
 
 
 def ragged(_: int, fields: Values) -> Values:
-    return {name: Ragged(each, np.array([0, each.shape[-1]])) for name, each in fields.items()}
+    return {name: tp.Ragged(each, np.array([0, each.shape[-1]])) for name, each in fields.items()}
 
 
 def seats(records: int) -> Lie:

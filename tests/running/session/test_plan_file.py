@@ -14,9 +14,8 @@ import tacit
 from tacit.data.columns import Columns
 from tacit.ledger.entries import Limit
 from tacit.protocol.registry import kind_of, protocol_names
+from tacit.running.session import plan_file, toml_source
 from tacit.running.session.party_file import PartyFile, read_records
-from tacit.running.session.plan_file import Plan
-from tacit.running.session.toml_source import PlanError
 
 KEYS = [f"{number:064x}" for number in range(4)]
 PLAN = f"""\
@@ -52,10 +51,10 @@ period = "1y"
 """
 
 
-def read(tmp_path: Path, text: str) -> Plan:
+def read(tmp_path: Path, text: str) -> plan_file.Plan:
     path = tmp_path / "plan.toml"
     path.write_text(text, encoding="utf-8")
-    return Plan.read(path)
+    return plan_file.Plan.read(path)
 
 
 def test_a_plan_is_read(tmp_path: Path) -> None:
@@ -71,7 +70,7 @@ def test_a_plan_is_read(tmp_path: Path) -> None:
 def test_keys_may_wait(tmp_path: Path) -> None:
     text = "\n".join(line for line in PLAN.splitlines() if not line.startswith(("key", "coord")))
     plan = read(tmp_path, text)
-    with pytest.raises(PlanError, match="no key of party 'a'"):
+    with pytest.raises(toml_source.PlanError, match="no key of party 'a'"):
         plan.agreement()
 
 
@@ -123,7 +122,7 @@ QUORUM = "min_clients = 2"
     ],
 )
 def test_a_fault_is_named_with_its_line(tmp_path: Path, old: str, new: str, message: str) -> None:
-    with pytest.raises(PlanError, match=message):
+    with pytest.raises(toml_source.PlanError, match=message):
         read(tmp_path, PLAN.replace(old, new))
 
 
@@ -149,7 +148,7 @@ def of_five(*lines: str, protocol: str = "score-histogram") -> str:
 def test_a_plan_of_sums_that_too_few_could_certify_is_refused(
     tmp_path: Path, lines: str, message: str
 ) -> None:
-    with pytest.raises(PlanError, match=message):
+    with pytest.raises(toml_source.PlanError, match=message):
         read(tmp_path, of_five(lines))
 
 
@@ -194,7 +193,7 @@ def told(path: Path, read: Callable[[Path], object]) -> str | None:
     """The one sentence with which a file is refused; None where it is read."""
     try:
         read(path)
-    except PlanError as error:
+    except toml_source.PlanError as error:
         assert "\n" not in str(error)
         return str(error)
     return None
@@ -212,7 +211,7 @@ def test_a_setting_of_any_type_is_read_or_refused_at_its_line(
         lines = [f"{key} = {part}" for key, part in settings.items()]
         text = f'[plan]\nname = "x"\n[protocol]\nname = "{protocol}"\n' + "\n".join(lines)
         path.write_text(text + '\n[[party]]\nname = "a"\n', encoding="utf-8")
-        said = told(path, Plan.read)
+        said = told(path, plan_file.Plan.read)
         if said is not None:
             refused += 1
             at = re.match(rf"{re.escape(str(path))}:(\d+): \[protocol\] (\w+)", said)
@@ -225,7 +224,7 @@ def test_a_setting_of_any_type_is_read_or_refused_at_its_line(
 def test_every_key_of_both_files_is_read_or_refused_in_one_sentence(
     tmp_path: Path, value: str
 ) -> None:
-    for text, reader in ((PLAN, Plan.read), (PARTY, PartyFile.read)):
+    for text, reader in ((PLAN, plan_file.Plan.read), (PARTY, PartyFile.read)):
         lines = text.splitlines()
         for index, line in enumerate(lines):
             if " = " in line:
@@ -235,14 +234,14 @@ def test_every_key_of_both_files_is_read_or_refused_in_one_sentence(
                 path.write_text("\n".join(changed), encoding="utf-8")
                 told(path, reader)
     (tmp_path / "tables.toml").write_text(f'party = {value}\n[plan]\nname = "x"', encoding="utf-8")
-    assert told(tmp_path / "tables.toml", Plan.read)
+    assert told(tmp_path / "tables.toml", plan_file.Plan.read)
 
 
 def test_a_file_of_other_bytes_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "plan.toml"
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(PlanError, match="not a text in UTF-8"):
-        Plan.read(path)
+    with pytest.raises(toml_source.PlanError, match="not a text in UTF-8"):
+        plan_file.Plan.read(path)
 
 
 def test_a_party_file_is_read_relative_to_itself(tmp_path: Path) -> None:
@@ -286,7 +285,7 @@ def test_a_party_file_is_read_relative_to_itself(tmp_path: Path) -> None:
 def test_a_faulty_party_file_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = tmp_path / "party.toml"
     path.write_text(PARTY.replace(old, new), encoding="utf-8")
-    with pytest.raises(PlanError, match=message):
+    with pytest.raises(toml_source.PlanError, match=message):
         PartyFile.read(path)
 
 

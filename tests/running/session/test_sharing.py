@@ -10,13 +10,10 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.privacy.mechanisms.interface import Distribution
-from tacit.privacy.mechanisms.laplace import PolyaShare
-from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import Query, View
+import tacit.protocol as tp
+from tacit.privacy.mechanisms import interface, laplace
 from tacit.protocol.values import decode_values, encode_values
-from tacit.running.session.coordinator import RunError
-from tacit.running.session.messages import Kind
+from tacit.running.session import coordinator, messages
 from tacit.testing.checks import conversation_of
 from tests.federations import binormal_clients
 from tests.laws import PROTOCOLS
@@ -28,8 +25,8 @@ HISTOGRAM = PROTOCOLS["histogram"]
 def saying(members: Any) -> Any:
     """A coordinator that says another number of members."""
 
-    def forge(place: int, kind: Kind, body: bytes) -> bytes:
-        if kind is not Kind.SUM:
+    def forge(place: int, kind: messages.Kind, body: bytes) -> bytes:
+        if kind is not messages.Kind.SUM:
             return body
         content = decode_values(body)
         query = decode_values(content["ask"])
@@ -42,8 +39,8 @@ def saying(members: Any) -> Any:
 def refused(members: Any = 5) -> set[str]:
     """Why five parties refuse a sum whose message says ``members``."""
     clients = binormal_clients(30, 40, 5)
-    with pytest.raises(RunError) as caught:
-        tacit.rehearse(clients, HISTOGRAM, forge=saying(members), noise=lambda place: NoNoise())
+    with pytest.raises(coordinator.RunError) as caught:
+        tacit.rehearse(clients, HISTOGRAM, forge=saying(members), noise=lambda place: tp.NoNoise())
     return {str(refusal.reason) for refusal in caught.value.refusals}
 
 
@@ -62,14 +59,14 @@ def test_a_sum_whose_step_declares_nothing_is_refused(monkeypatch: pytest.Monkey
 
 
 @dataclass
-class Sharers(NoNoise):
+class Sharers(tp.NoNoise):
     """No noise, but the shares of it that were asked for."""
 
     seen: list[Fraction] = field(default_factory=list)
     replicates: int | None = None
 
-    def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> Any:
-        if isinstance(distribution, PolyaShare):
+    def draw(self, distribution: interface.Distribution, shape: tuple[int, ...]) -> Any:
+        if isinstance(distribution, laplace.PolyaShare):
             self.seen.append(distribution.share)
         return super().draw(distribution, shape)
 
@@ -78,16 +75,16 @@ class Sharers(NoNoise):
 def test_steps_declare_the_sharing_that_they_draw(name: str) -> None:
     """Seen in what one of five clients draws: its fifth, or more where some may vanish."""
     clients, state = binormal_clients(30, 40, 5), tacit.ClientState()
-    for query, _ in conversation_of(clients, PROTOCOLS[name], NoNoise(), tacit.ClientState()):
+    for query, _ in conversation_of(clients, PROTOCOLS[name], tp.NoNoise(), tacit.ClientState()):
         noise = Sharers()
         query.step.answer(clients.part(0, 1), query.part(0, 1), noise, state)
-        if query.view is not View.SUM:
+        if query.view is not tp.View.SUM:
             assert not noise.seen
             continue
         declared = None if query.step.shares is None else query.step.shares(query)
         assert declared == 5 or not noise.seen
         assert all(share >= Fraction(1, 5) for share in noise.seen)
-        more = Query(
+        more = tp.Query(
             query.step,
             query.protocol,
             {**query.broadcast, "clients": 50},

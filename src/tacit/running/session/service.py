@@ -30,14 +30,13 @@ from tacit.data.units import UNITS
 from tacit.ledger.ledger import Ledger
 from tacit.protocol import declared, fields, values
 from tacit.results.estimate import finite
+from tacit.running import speaking, units
 from tacit.running.mpc.transport import Transport
 from tacit.running.session import debits, messages, plan_file
 from tacit.running.session.party import Party, state_kinds
 from tacit.running.session.party_file import ONE_EACH, PartyFile, columns_misfit, read_records
 from tacit.running.session.toml_source import PlanError
-from tacit.running.speaking import printable, tell_owner
 from tacit.running.spending import NO_PERSONS, PERSONS_UNUSED, persons_misfit
-from tacit.running.units import unit_misfit
 
 CLIENT_STATE_FILE, NO_NOTES = "notebook", values.encode_values({"notes": {}})
 RUN, RECORDS_MARK = "run", "records"
@@ -138,7 +137,7 @@ class PartyDesk:
         The reason as others may read it, and what the party reads on its screen.
         """
         file, plan = self.party_file, self.plan
-        unit = unit_misfit(file.unit, plan.unit, plan.protocol)
+        unit = units.unit_misfit(file.unit, plan.unit, plan.protocol)
         if unit:
             said = "no unit" if file.unit is None else f"the unit {file.unit!r}"
             return unit, (
@@ -202,7 +201,7 @@ class PartyDesk:
                 files.write_private(notebook, content)
             files.write_private(state, party.state)
             if party.failure:
-                tell_owner(printable(party.failure))
+                speaking.tell_owner(speaking.printable(party.failure))
             self._tell_cost(party, spent, ledger)
             return reply
 
@@ -210,10 +209,10 @@ class PartyDesk:
         """Tell the party's owner what a message cost, or why it was declined."""
         dataset = self.party_file.dataset
         if party.why_declined:
-            tell_owner(debits.declined_line(party.why_declined, ledger, dataset))
+            speaking.tell_owner(debits.declined_line(party.why_declined, ledger, dataset))
         elif party.spent != before:
             spendings = ledger.spending(dataset)
-            tell_owner(
+            speaking.tell_owner(
                 debits.paid_line(self.plan.protocol, party.spent, self.plan.guarantee, spendings)
             )
 
