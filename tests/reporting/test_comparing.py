@@ -13,7 +13,6 @@ import tacit
 from tacit.reporting.comparing import differences
 from tacit.results.estimate import About
 from tacit.results.saved.reading import Result
-from tacit.running.evaluating import repeat_results
 from tests.federations import binormal_clients
 from tests.reporting.examples import FEDERATION, changed, content, result
 
@@ -126,53 +125,3 @@ def test_clients_of_other_names_are_other_federations_unless_it_is_said() -> Non
         differences([named(["a", "b"], None), named(["c", "d"], None)])
     (observed,) = differences([named(["a", "b"], "said"), named(["c", "d"], "said")])
     assert observed.paired
-
-
-REPEATS = 1500
-
-
-def entry(observed: Any, index: int, shrink: float) -> dict[str, Any]:
-    """The estimate of one repetition, with a privacy error that is not as large as it should be."""
-
-    def at(values: Any) -> float:
-        return float(np.broadcast_to(values, observed.value.shape)[index])
-
-    return {
-        "value": at(observed.value),
-        "privacy_error": at(observed.privacy_error) * shrink,
-        "sampling_error": at(observed.sampling_error),
-        "approximation_error": 0.0,
-        "bias": at(observed.bias),
-        "interval": [0, 1],
-    }
-
-
-def test_intervals_cover_and_errors_that_are_30_percent_too_small_are_noticed() -> None:
-    """Intervals of differences between two classifiers on the same records.
-
-    With other seeds either half would fail with a probability below 1e-6 if the intervals hold: 4.9
-    standard deviations of a binomial count, one-sided below.
-    """
-    clients = binormal_clients(400, 600, 5)
-    better = tacit.Clients(
-        np.clip(clients.scores + 0.05 * clients.labels, 0, 1), clients.labels, clients.offsets
-    )
-    both, protocol = (clients, better), tacit.DPAUC(0.5)
-    first, second = (tacit.evaluate(each, tacit.ExactAUC()).auc.value for each in both)
-    runs = [repeat_results(each, protocol, REPEATS, seed=seed) for seed, each in enumerate(both, 1)]
-    base = content("fedauc", federation=FEDERATION)
-    covered = {}
-    for shrink in (1.0, 0.7):
-        inside = []
-        for index in range(REPEATS):
-            (difference,) = differences(
-                [
-                    Result(name, {**base, "fingerprint": name, "auc": entry(run, index, shrink)})
-                    for name, run in zip(("one", "two"), runs, strict=True)
-                ]
-            )
-            inside.append(second - first in difference.estimate.interval())
-        covered[shrink] = float(np.mean(inside))
-    deviation = math.sqrt(0.95 * 0.05 / REPEATS)
-    assert abs(covered[1.0] - 0.95) < 4.9 * deviation
-    assert covered[0.7] < 0.95 - 4.9 * deviation

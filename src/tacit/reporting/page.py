@@ -76,20 +76,15 @@ def report(documents: Sequence[reading.Document], title: str | None = None) -> s
         f"default-src 'none'; img-src data:; style-src '{_hash(style)}'; "
         f"script-src '{_hash(script)}'; base-uri 'none'; form-action 'none'"
     )
-    return (
-        environment()
-        .get_template("page.html")
-        .render(
-            title=title or _default_title(documents[0]),
-            documents=documents,
-            results=results,
-            differences=differences(results) if len(results) > 1 else [],
-            shown=shown,
-            data=Markup(_data(shown)),  # noqa: S704
-            style=Markup(style),  # noqa: S704
-            script=Markup(script),  # noqa: S704
-            policy=Markup(policy),  # noqa: S704
-        )
+    plain = {"data": _data(shown), "style": style, "script": script, "policy": policy}
+    template = environment().get_template("page.html")
+    return template.render(
+        title=title or _default_title(documents[0]),
+        documents=documents,
+        results=results,
+        differences=differences(results) if len(results) > 1 else [],
+        shown=shown,
+        **{name: Markup(text) for name, text in plain.items()},  # noqa: S704
     )
 
 

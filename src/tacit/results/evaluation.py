@@ -453,21 +453,18 @@ def evaluation_of(
     result = concluded.published()
     supported = result.protection and composition.of_person(result.protection, per_person)
     person = composition.person_warnings(per_person)
+    same = ("roc", "histogram", "breakdown", "sites", "division")
     return Evaluation(
         protocol={"name": protocol.name, **protocol.settings},
         estimate=result.estimate(),
-        roc=result.roc,
         positives=float(result.positives),
         negatives=float(result.negatives),
         figure=protocol.figure,
         warnings=(*before, *person, *result.warnings_to(tuple(names))),
-        histogram=result.histogram,
-        breakdown=result.breakdown,
-        sites=result.sites,
-        division=result.division,
         protection=supported,
         participants=tuple(names),
         per_person=per_person,
         decisions=protocol.decisions,
+        **{name: getattr(result, name) for name in same},
         **run,
     )
