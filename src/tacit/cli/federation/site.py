@@ -244,8 +244,8 @@ def join(
         folder = desk.party_file.state / "node"
         with start_node(*files, folder, teller(verbose)) as node:
             desk.set_limit()
-            waiting = f"{address} answers; waiting for it to let this node in"
-            wait_connected(node, PATIENCE, lambda left: show(f"{waiting}, {left:.0f} s left"))
+            show(f"{address} answers; waiting {PATIENCE:.0f} s at most for it to let this node in")
+            wait_connected(node, PATIENCE)
             show(f"connected to {address}; Ctrl-C leaves")
             for line in node.lines(math.inf):
                 shown = line if verbose else user_line(line)

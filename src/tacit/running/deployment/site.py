@@ -341,16 +341,13 @@ def start_node(
     )
 
 
-def wait_connected(
-    node: programs.Program, seconds: float, waiting: programs.Waiting | None = None
-) -> None:
+def wait_connected(node: programs.Program, seconds: float) -> None:
     """Wait until the server has let a node in.
 
     Parameters
     ----------
     node : the node.
     seconds : how long.
-    waiting : receives from time to time how many seconds are left.
 
     Raises
     ------
@@ -358,15 +355,17 @@ def wait_connected(
     DeploymentError : when it ends for another reason, or the time is over.
     """
     try:
-        node.wait_until(lambda: is_connected(node), seconds, waiting)
+        node.wait_until(lambda: CONNECTED in node.said(), seconds)
     except programs.DeploymentError:
-        _tell_refusal(node)
+        said = node.said()
+        if UNKNOWN_KEY in said:
+            raise RefusedError(
+                "the server does not know this node key: its coordinator has to register "
+                "node.key.pub"
+            ) from None
+        if FOREIGN_SERVER in said:
+            raise RefusedError(FOREIGN_WORDS) from None
         raise
-
-
-def is_connected(node: programs.Program) -> bool:
-    """Whether the server has let a node in."""
-    return CONNECTED in node.said()
 
 
 def user_line(line: str) -> str:
@@ -382,13 +381,3 @@ def user_line(line: str) -> str:
         return "the server is reached again"
     match = RECEIVED.search(line)
     return WORDS.get(match[1], "") if match else ""
-
-
-def _tell_refusal(node: programs.Program) -> None:
-    said = node.said()
-    if UNKNOWN_KEY in said:
-        raise RefusedError(
-            "the server does not know this node key: its coordinator has to register node.key.pub"
-        )
-    if FOREIGN_SERVER in said:
-        raise RefusedError(FOREIGN_WORDS)

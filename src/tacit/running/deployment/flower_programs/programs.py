@@ -46,10 +46,6 @@ QUOTED_LINES = 4
 
 Tell = Callable[[str], None]
 """A function that takes lines that a user may want to read, one at a time."""
-Waiting = Callable[[float], None]
-"""A function that receives, while something is waited for, how many seconds are left."""
-SPEAK_SECONDS = 5.0
-"""Seconds between two calls of it."""
 RETRY_SECONDS, REPEAT_SECONDS = 2.0, 15.0
 """Seconds between two attempts to reach a server, and until a reason that has not changed is said
 again."""
@@ -374,28 +370,21 @@ class Program:
         """What it has written so far."""
         return self.log.read_text(encoding="utf-8", errors="replace")
 
-    def wait_until(
-        self, ready: Callable[[], bool], seconds: float, waiting: Waiting | None = None
-    ) -> None:
+    def wait_until(self, ready: Callable[[], bool], seconds: float) -> None:
         """Wait for a condition, as long as the program runs.
 
         Parameters
         ----------
         ready : the condition.
         seconds : how long.
-        waiting : receives every 5 seconds how many are left.
 
         Raises
         ------
         DeploymentError : when the program ends, or the time is over.
         """
         until = time.monotonic() + seconds
-        speak = time.monotonic() + SPEAK_SECONDS
         while not ready():
             self.check()
-            if waiting is not None and time.monotonic() > speak:
-                waiting(until - time.monotonic())
-                speak += SPEAK_SECONDS
             if time.monotonic() > until:
                 raise DeploymentError(
                     f"{self.name} was not ready in {seconds:.0f} seconds; see {self.log}"
