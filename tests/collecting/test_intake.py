@@ -1,8 +1,9 @@
-"""Taking reports: each refusal, restarts, sealed batches, and stages."""
+"""Taking reports: each refusal, restarts, sealed batches and how they are counted, and stages."""
 
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,15 +17,25 @@ from tacit import files
 from tacit.cli.collecting import serve_campaign
 from tacit.collecting import folder as folders
 from tacit.collecting import service
-from tacit.collecting.campaign import CampaignError, ReportError, evaluation_of
-from tacit.collecting.folder import Folder, log_name, parts_of_batch, read_spent
+from tacit.collecting.campaign import CampaignError, ReportError, evaluation_of, stage_query
+from tacit.collecting.folder import (
+    Folder,
+    StoredReports,
+    log_name,
+    parts_of_batch,
+    read_spent,
+    write_batch,
+)
 from tacit.collecting.intake import ACCEPTED, Intake
 from tacit.collecting.log import DIGEST_PREFIX, REPORT_HEADER, STAGE_PLACE, read_log
+from tacit.privacy.noise import SimulatedNoise
 from tests.collecting.support import (
     DOUBLE,
+    all_payloads,
     faulty,
     messages_of,
     new_folder,
+    records_of,
     stored_payloads,
     terms_of,
 )
@@ -391,3 +402,35 @@ def test_what_was_signed_is_what_the_estimate_uses(tmp_path: Path) -> None:
     signed = folder.next_stage().content["report"]
     again = folder.campaign.terms.reports.instructions(folder.query(1))
     assert np.allclose(signed["grid"], again["grid"], rtol=1e-12)
+
+
+SIZES = (0, 1, 40, 3, 7, 1, 90, 12)
+
+
+def test_every_file_is_counted_once(tmp_path: Path) -> None:
+    """Whether fewer or more than there are processors, with reports in logs or without."""
+    terms = terms_of()
+    (payloads,) = all_payloads(terms, records_of(sum(SIZES)), SimulatedNoise(0))
+    query, serials = stage_query(terms, []), np.zeros(0, dtype=np.uint64)
+    opened, *sealed = np.split(payloads, np.cumsum(SIZES[1:])[:-1])
+    for number, part in enumerate(sealed):
+        write_batch(tmp_path, tmp_path, number, [part], serials)
+    files = tuple(sorted(tmp_path.glob("batch-*-0.parquet")))
+    assert len(files) == len(sealed)
+    for count in range(len(files) + 1):
+        read = [part for file in files[:count] for part in parts_of_batch(file)]
+        for there in (opened, opened[:0]):
+            stored = StoredReports(files[:count], there)
+            expected = terms.reports.counts(query, np.concatenate([there, *read]))
+            np.testing.assert_array_equal(stored.counts(terms.reports, query), expected)
+            assert len(stored) == len(there) + sum(map(len, read))
+
+
+def test_an_error_of_reading_is_raised_and_no_thread_stays(tmp_path: Path) -> None:
+    damaged = tmp_path / "batch-1-0.parquet"
+    damaged.write_bytes(b"PAR1 no batch PAR1")
+    terms = terms_of()
+    stored = StoredReports((damaged,), np.zeros((0, 1), dtype=np.uint8))
+    with pytest.raises(ValueError, match="Parquet"):
+        stored.counts(terms.reports, stage_query(terms, []))
+    assert not [each for each in threading.enumerate() if each.name.startswith("tacit-counting")]

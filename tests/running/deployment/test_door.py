@@ -13,7 +13,7 @@ import pytest
 from tacit.running.deployment.door import HEADER, Door, check_closed, token_path, write_token
 from tacit.running.deployment.flower_programs import guards
 from tacit.running.deployment.flower_programs.programs import FOLDER, DeploymentError
-from tests.running.deployment.joining.loopback import tls_server
+from tests.running.deployment.joining.studies import tls_server
 
 TOKEN = "a" * 64
 

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import takewhile
 from pathlib import Path
@@ -27,7 +27,14 @@ from tacit.running.deployment.flower_programs.guards import write_application
 from tacit.running.deployment.site import RefusedError, wait_connected
 from tacit.running.session.service import PartyDesk
 from tests.running.deployment.conftest import PARTIES, Federation
-from tests.running.deployment.processes import HOSPITALS, WAIT, example, nothing_left, processes_in
+from tests.running.deployment.processes import (
+    HOSPITALS,
+    WAIT,
+    descendants,
+    example,
+    nothing_left,
+    processes_in,
+)
 from tests.running.desks import edited
 from tests.terminal import typed
 
@@ -370,3 +377,103 @@ def test_a_server_that_is_killed_comes_back(tmp_path: Path) -> None:
         with site.node("a", "gone") as node, pytest.raises(RefusedError, match="does not know"):
             wait_connected(node, WAIT)
     assert nothing_left(tmp_path)
+
+
+MOST_COMMANDS = 11
+SITE_CODE = re.compile(r"^code +(\S+)", re.MULTILINE)
+ROSTER_CODE = re.compile(r"code of the roster: (\S+)")
+
+
+def commands() -> list[str]:
+    """The lines that the page has its reader type, in order."""
+    blocks = re.findall(r"<!-- joining -->\n\n```console\n(.*?)```", DOCUMENT.read_text(), re.S)
+    return [line[2:] for block in blocks for line in block.splitlines() if line[:2] == "$ "]
+
+
+class Ceremony:
+    """Puts the codes that were printed where a person types those that were read aloud."""
+
+    def __init__(self) -> None:
+        self._codes: dict[str, str] = {}
+
+    def hear(self, line: str, said: str) -> None:
+        if line.startswith("tacit accept"):
+            match = SITE_CODE.search(said)
+            assert match is not None
+            site = line.partition("hospital-")[2][0]
+            self._codes[f"CODE-{site.upper()}"] = match[1]
+        if line.startswith("tacit admit"):
+            match = ROSTER_CODE.search(said)
+            assert match is not None
+            self._codes["ROSTER-CODE"] = match[1]
+
+    def typed(self, line: str) -> str:
+        for name in sorted(self._codes, key=len, reverse=True):
+            line = line.replace(name, self._codes[name])
+        return line
+
+
+@pytest.mark.thorough
+def test_three_sites_join_by_one_file_each(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    (tmp_path / "examples").symlink_to(HOSPITALS.parent)
+    port, lines, ceremony = str(programs.free_port()), commands(), Ceremony()
+    assert len(lines) == MOST_COMMANDS
+    started, said = time.monotonic(), ""
+    with ExitStack() as running:
+        terminals = Terminals(tmp_path, running)
+        for line in lines:
+            said = terminals.type(ceremony.typed(line).replace("8443", port))
+            ceremony.hear(line, said)
+        record_property("seconds", time.monotonic() - started)
+        shown = (tmp_path / "terminal-1.log").read_text()
+    assert nothing_left(tmp_path)
+    check_result(json.loads((tmp_path / "result.json").read_text()))
+    for words in ("precision at 0.5", "calibration error", "sent by c"):
+        assert words in said
+    for words in ("roster of", "connected to localhost", "answered: AUC", "the ledger allows"):
+        assert words in shown
+    for name in "abc":
+        check_book(tmp_path / f"hospital-{name}" / "ledger.db", "my-records")
+
+
+@pytest.mark.thorough
+def test_an_interrupted_run_leaves_nothing(tmp_path: Path) -> None:
+    home = example(tmp_path)
+    command: list[str | Path] = [TACIT, "run", "--local", "3", home / "plan.toml"]
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert started.stdout is not None
+    for line in started.stdout:
+        if line.startswith("server on"):
+            break
+    assert processes_in(tmp_path)
+    started.send_signal(signal.SIGINT)
+    _, errors = started.communicate(timeout=60.0)
+    assert started.returncode == 130
+    assert errors.strip() == "tacit: interrupted"
+    assert nothing_left(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("ready", "left", "count"),
+    [
+        pytest.param("starting the server", "flower-superlink", 1, id="start"),
+        pytest.param("round 0", "flower-supernode", 3, id="round", marks=pytest.mark.thorough),
+    ],
+)
+def test_a_killed_run_leaves_nothing(tmp_path: Path, ready: str, left: str, count: int) -> None:
+    """Killed so that it can clean nothing up: its programs, and those that they started, end."""
+    home = example(tmp_path)
+    command: list[str | Path] = [TACIT, "run", "--local", "3", home / "plan.toml"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as started:
+        assert started.stdout is not None
+        assert any(line.startswith(ready) for line in started.stdout)
+        for _ in range(300):
+            begun = descendants(started.pid)
+            if sum(left in command for command in begun.values()) == count:
+                break
+            time.sleep(0.2)
+        started.kill()
+    assert sum(left in command for command in begun.values()) == count
+    assert nothing_left(tmp_path, begun)

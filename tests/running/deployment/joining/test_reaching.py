@@ -22,8 +22,7 @@ from tacit.running.deployment.door import (
 from tacit.running.deployment.flower_programs import programs
 from tacit.running.deployment.inviting import publish_roster
 from tacit.running.deployment.site import RefusedError, ask, proxy_for, reach
-from tests.running.deployment.joining.loopback import connect_proxy, tls_server
-from tests.running.deployment.joining.studies import Study, quick_codes
+from tests.running.deployment.joining.studies import Study, connect_proxy, quick_codes, tls_server
 
 pytest.importorskip("flwr")
 PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY")
