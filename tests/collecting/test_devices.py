@@ -16,20 +16,11 @@ from tacit.collecting.campaign import Terms, evaluation_of
 from tacit.collecting.folder import Folder
 from tacit.metrics.ranking import auc
 from tacit.privacy.mechanisms.response import flip_probability
-from tests.collecting.node import (
-    LIBRARY,
-    MISSING,
-    PHONE,
-    available,
-    built,
-    running,
-    sent_by_node,
-    set_bits_score,
-)
+from tests.collecting import node
 from tests.collecting.support import LOCAL_TREE, new_folder, records_of, stored_payloads, terms_of
 from tests.reporting import browser
 
-needs_node = pytest.mark.skipif(not available(), reason=MISSING)
+needs_node = pytest.mark.skipif(not node.available(), reason=node.MISSING)
 needs_chromium = pytest.mark.skipif(not browser.available(), reason=browser.MISSING)
 
 BATCH, HERE = 1000, "http://127.0.0.1"
@@ -44,18 +35,18 @@ def driver() -> Iterator[Any]:
 
 @needs_node
 def test_the_bundle_is_small_enough() -> None:
-    assert int(built().split()[1]) < 15_000
+    assert int(node.built().split()[1]) < 15_000
 
 
 @needs_node
 @pytest.mark.parametrize("reports", [50_000, pytest.param(10**6, marks=pytest.mark.thorough)])
 def test_the_library_passes_its_own_tests(reports: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The statistical ones state their false alarm: below 1e-5 together."""
-    built()
+    node.built()
     monkeypatch.setenv("TACIT_REPORTS", str(reports))
-    tests = [str(path) for path in sorted((LIBRARY / "build" / "test").glob("*.test.js"))]
+    tests = [str(path) for path in sorted((node.LIBRARY / "build" / "test").glob("*.test.js"))]
     ended = subprocess.run(
-        ["node", "--test", *tests], cwd=LIBRARY, capture_output=True, text=True, check=False
+        ["node", "--test", *tests], cwd=node.LIBRARY, capture_output=True, text=True, check=False
     )
     assert ended.returncode == 0, ended.stdout[-4000:]
 
@@ -64,11 +55,14 @@ def test_the_library_passes_its_own_tests(reports: int, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("count", [4000, pytest.param(10**5, marks=pytest.mark.thorough)])
 def test_reports_of_the_bundle_give_the_estimate(tmp_path: Path, count: int) -> None:
     """Within five errors, false alarm 6e-7 each; a noise 30 % off is 30 away, and must be 10."""
-    built()
+    node.built()
     folder = new_folder(tmp_path, terms_of(devices=count))
     clients = records_of(count, seed=3)
-    sent = sent_by_node(folder, clients)
-    with running(folder) as port, httpx.Client(base_url=f"{HERE}:{port}", timeout=60) as client:
+    sent = node.sent_by_node(folder, clients)
+    with (
+        node.running(folder) as port,
+        httpx.Client(base_url=f"{HERE}:{port}", timeout=60) as client,
+    ):
         size = len(sent) // count
         for start in range(0, len(sent), size * BATCH):
             answer = client.post("reports", content=sent[start : start + size * BATCH])
@@ -77,9 +71,9 @@ def test_reports_of_the_bundle_give_the_estimate(tmp_path: Path, count: int) -> 
     estimate = evaluation_of(folder.campaign, folder.stages(), size).estimate
     error = np.hypot(estimate.privacy_error, estimate.approximation_error)
     assert abs(estimate.value - auc(clients.scores, clients.labels)) < 5 * error
-    assert abs(set_bits_score(payloads[0], flip_probability(2.0))) < 5
+    assert abs(node.set_bits_score(payloads[0], flip_probability(2.0))) < 5
     for epsilon in (2.0 * 0.7, 2.0 / 0.7):
-        assert abs(set_bits_score(payloads[0], flip_probability(epsilon))) > 10
+        assert abs(node.set_bits_score(payloads[0], flip_probability(epsilon))) > 10
 
 
 def opened(driver: Any, address: str, token: bytes) -> None:
@@ -118,7 +112,7 @@ def answered(driver: Any, messages: list[dict[str, Any]]) -> tuple[float, int]:
 
 def phone_folder(tmp_path: Path) -> Folder:
     folder = Folder(tmp_path / "campaign")
-    folder.signed(Terms.from_toml(PHONE / "campaign.toml"))
+    folder.signed(Terms.from_toml(node.PHONE / "campaign.toml"))
     return folder
 
 
@@ -133,12 +127,12 @@ def few_devices(tmp_path: Path) -> Folder:
 @pytest.mark.parametrize("loads", [3, pytest.param(200, marks=pytest.mark.thorough)])
 def test_the_page_sends_reports(driver: Any, tmp_path: Path, loads: int) -> None:
     """Of 200 reports the estimate is within five errors, false alarm 6e-7."""
-    built()
+    node.built()
     folder = few_devices(tmp_path) if loads == 200 else phone_folder(tmp_path)
-    messages = json.loads((PHONE / "page" / "messages.json").read_text(encoding="utf-8"))
+    messages = json.loads((node.PHONE / "page" / "messages.json").read_text(encoding="utf-8"))
     tokens = list(folder.tokens.tokens(folder.reserve_tokens(loads), loads))
     records = []
-    with running(folder, PHONE / "page") as port:
+    with node.running(folder, node.PHONE / "page") as port:
         for token in tokens:
             opened(driver, f"{HERE}:{port}/", token)
             records.append(answered(driver, messages))
@@ -172,11 +166,11 @@ Promise.all([import('./tacit-device.js'), fetch('campaign')]).then(async ([libra
 @needs_node
 @needs_chromium
 def test_the_page_answers_once_and_is_accessible(driver: Any, tmp_path: Path) -> None:
-    built()
+    node.built()
     folder = phone_folder(tmp_path)
-    messages = json.loads((PHONE / "page" / "messages.json").read_text(encoding="utf-8"))
+    messages = json.loads((node.PHONE / "page" / "messages.json").read_text(encoding="utf-8"))
     first, second = folder.tokens.tokens(folder.reserve_tokens(2), 2)
-    with running(folder, PHONE / "page") as port:
+    with node.running(folder, node.PHONE / "page") as port:
         opened(driver, f"{HERE}:{port}/", first)
         answered(driver, messages)
         sent = driver.execute_script("return document.getElementById('bytes').textContent")
@@ -216,9 +210,9 @@ Promise.all([import('./tacit-device.js'), fetch('campaign')]).then(async ([libra
 @needs_chromium
 def test_tabs_that_ask_at_once_get_one_report(driver: Any, tmp_path: Path) -> None:
     """Also with other records and tokens: a second report would cost epsilon again."""
-    built()
+    node.built()
     folder = phone_folder(tmp_path)
     (token,) = folder.tokens.tokens(folder.reserve_tokens(1), 1)
-    with running(folder, PHONE / "page") as port:
+    with node.running(folder, node.PHONE / "page") as port:
         opened(driver, f"{HERE}:{port}/", token)
         assert driver.execute_async_script(AT_ONCE) == [1, 1]

@@ -26,15 +26,8 @@ from tacit.running.deployment.flower_programs import programs
 from tacit.running.deployment.flower_programs.guards import write_application
 from tacit.running.deployment.site import RefusedError, wait_connected
 from tacit.running.session.service import PartyDesk
+from tests.running.deployment import processes
 from tests.running.deployment.conftest import PARTIES, Federation
-from tests.running.deployment.processes import (
-    HOSPITALS,
-    WAIT,
-    descendants,
-    example,
-    nothing_left,
-    processes_in,
-)
 from tests.running.desks import edited
 from tests.terminal import typed
 
@@ -72,7 +65,7 @@ class Terminals:
             self._go_on(line, "serving on" if "serve " in line else "connected to")
             return ""
         for program, ready in self._open:
-            program.wait_until(lambda: ready in program.said(), WAIT)  # noqa: B023
+            program.wait_until(lambda: ready in program.said(), processes.WAIT)  # noqa: B023
         return typed(line, self.folder)
 
     def _go_on(self, line: str, ready: str) -> None:
@@ -81,13 +74,13 @@ class Terminals:
         program = programs.Program(["bash", "-c", command], self._environment, log)
         self._running.enter_context(program)
         if line.startswith("tacit serve"):
-            program.wait_until(lambda: "c may connect" in program.said(), WAIT)
+            program.wait_until(lambda: "c may connect" in program.said(), processes.WAIT)
         self._open.append((program, ready))
 
 
 def test_the_walk_through_makes_what_a_server_and_its_parties_need(tmp_path: Path) -> None:
     """Its lines up to those that start a server and the parties' programs."""
-    (tmp_path / "examples").symlink_to(HOSPITALS.parent)
+    (tmp_path / "examples").symlink_to(processes.HOSPITALS.parent)
     for line in takewhile(lambda line: not line.startswith("tacit serve"), walk_through()):
         typed(line, tmp_path)
     for name in "abc":
@@ -98,14 +91,14 @@ def test_the_walk_through_makes_what_a_server_and_its_parties_need(tmp_path: Pat
 @pytest.mark.thorough
 def test_the_walk_through_of_the_documents(tmp_path: Path) -> None:
     """Three hospitals over TLS with authentication, line by line as the reader types them."""
-    (tmp_path / "examples").symlink_to(HOSPITALS.parent)
+    (tmp_path / "examples").symlink_to(processes.HOSPITALS.parent)
     port, said = str(programs.free_port()), {}
     with ExitStack() as running:
         terminals = Terminals(tmp_path, running)
         for line in walk_through():
             said[line] = terminals.type(line.replace("8443", port))
-        assert processes_in(tmp_path)
-    assert nothing_left(tmp_path)
+        assert processes.processes_in(tmp_path)
+    assert processes.nothing_left(tmp_path)
     status, run = (
         said["tacit status centre/plan.toml"],
         said["tacit run centre/plan.toml --json result.json"],
@@ -138,7 +131,7 @@ def check_book(path: Path, dataset: str) -> None:
 def test_a_federation_on_one_machine(tmp_path: Path) -> None:
     """One command starts all; with a protocol of one round, and the keys that it makes are kept."""
     (tmp_path / "two words").mkdir()
-    home = example(tmp_path / "two words")
+    home = processes.example(tmp_path / "two words")
     plan = home / "plan.toml"
     text = plan.read_text().replace('trust = "secure-sum"\n', "")
     plan.write_text(text.replace('"score-histogram"', '"dpauc"'))
@@ -155,7 +148,7 @@ def test_a_federation_on_one_machine(tmp_path: Path) -> None:
     for name in "abc":
         check_book(home / name / "ledger.db", "registry-2026")
         assert (home / name / "identity.key").stat().st_mode & 0o777 == 0o600
-    assert nothing_left(tmp_path)
+    assert processes.nothing_left(tmp_path)
 
 
 ONE = {"one": {"name": "dpauc", "epsilon": 1.0}}
@@ -173,7 +166,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
     with ExitStack() as running:
         made.start(running)
         yield made
-    assert nothing_left(made.folder)
+    assert processes.nothing_left(made.folder)
 
 
 def test_wrong_nodes_and_servers_are_refused(federation: Federation, tmp_path: Path) -> None:
@@ -187,9 +180,9 @@ def test_wrong_nodes_and_servers_are_refused(federation: Federation, tmp_path: P
         )
         foreign = running.enter_context(federation.node("a", "foreign", authority=other.authority))
         with pytest.raises(RefusedError, match="does not know this node key"):
-            wait_connected(stranger, WAIT)
+            wait_connected(stranger, processes.WAIT)
         with pytest.raises(RefusedError, match="not be the server that it claims to be"):
-            wait_connected(foreign, WAIT)
+            wait_connected(foreign, processes.WAIT)
     assert server.nodes_online(federation.coordinator) == dict.fromkeys(PARTIES, "online")
 
 
@@ -202,7 +195,7 @@ def ends_of(federation: Federation, submitted: dict[Path, str]) -> dict[Path, st
         ]: part
         for part, settings in submitted.items()
     }
-    for _ in range(int(WAIT)):
+    for _ in range(int(processes.WAIT)):
         runs = {run["run-id"]: run for run in server.runs_of(federation.coordinator)}
         if all(runs[number]["status"].startswith("finished") for number in numbers):
             return {part: runs[number]["status-details"] for number, part in numbers.items()}
@@ -248,7 +241,7 @@ def answers_to_a_stranger(home: Path, commands: Sequence[Sequence[str]]) -> list
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=WAIT,
+        timeout=processes.WAIT,
         check=True,
     )
     *printed, _ = done.stdout.split("\0")
@@ -339,14 +332,14 @@ def test_our_components_in_another_flower_project(site: Federation, tmp_path: Pa
         log = tmp_path / "link.log"
         link_program = flower.start(log, "flower-superlink", *link, "--port", port)
         running.enter_context(link_program)
-        link_program.wait_until(lambda: "Uvicorn running" in link_program.said(), WAIT)
+        link_program.wait_until(lambda: "Uvicorn running" in link_program.said(), processes.WAIT)
         part = flower.start(tmp_path / "node.log", "flower-supernode", *node, *reported)
-        wait_connected(running.enter_context(part), WAIT)
+        wait_connected(running.enter_context(part), processes.WAIT)
         command = ("flwr", "run", str(project), "--stream", "--run-config", settings)
         run = running.enter_context(flower.start(tmp_path / "run.log", *command))
         assert "tacit: the result is written" in list(run.lines(LONGEST))
     assert json.loads(result.read_text())["participants"][0]["name"] == "a"
-    assert nothing_left(tmp_path)
+    assert processes.nothing_left(tmp_path)
 
 
 def own_book(site: Federation, folder: Path) -> Path:
@@ -367,16 +360,16 @@ def test_a_server_that_is_killed_comes_back(tmp_path: Path) -> None:
         server.register_nodes(site.coordinator)
         os.kill(killed.pid, signal.SIGKILL)
         with pytest.raises(programs.DeploymentError, match="ended with status -9"):
-            killed.wait_until(lambda: False, WAIT)
+            killed.wait_until(lambda: False, processes.WAIT)
     with site.server(lasting=True):
         assert server.register_nodes(site.coordinator) == []
         with site.node("a", "again") as node:
-            wait_connected(node, WAIT)
+            wait_connected(node, processes.WAIT)
         (site.coordinator.nodes / "a.pub").unlink()
         assert server.register_nodes(site.coordinator) == []
         with site.node("a", "gone") as node, pytest.raises(RefusedError, match="does not know"):
-            wait_connected(node, WAIT)
-    assert nothing_left(tmp_path)
+            wait_connected(node, processes.WAIT)
+    assert processes.nothing_left(tmp_path)
 
 
 MOST_COMMANDS = 11
@@ -417,7 +410,7 @@ class Ceremony:
 def test_three_sites_join_by_one_file_each(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    (tmp_path / "examples").symlink_to(HOSPITALS.parent)
+    (tmp_path / "examples").symlink_to(processes.HOSPITALS.parent)
     port, lines, ceremony = str(programs.free_port()), commands(), Ceremony()
     assert len(lines) == MOST_COMMANDS
     started, said = time.monotonic(), ""
@@ -428,7 +421,7 @@ def test_three_sites_join_by_one_file_each(
             ceremony.hear(line, said)
         record_property("seconds", time.monotonic() - started)
         shown = (tmp_path / "terminal-1.log").read_text()
-    assert nothing_left(tmp_path)
+    assert processes.nothing_left(tmp_path)
     check_result(json.loads((tmp_path / "result.json").read_text()))
     for words in ("precision at 0.5", "calibration error", "sent by c"):
         assert words in said
@@ -440,19 +433,19 @@ def test_three_sites_join_by_one_file_each(
 
 @pytest.mark.thorough
 def test_an_interrupted_run_leaves_nothing(tmp_path: Path) -> None:
-    home = example(tmp_path)
+    home = processes.example(tmp_path)
     command: list[str | Path] = [TACIT, "run", "--local", "3", home / "plan.toml"]
     started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert started.stdout is not None
     for line in started.stdout:
         if line.startswith("server on"):
             break
-    assert processes_in(tmp_path)
+    assert processes.processes_in(tmp_path)
     started.send_signal(signal.SIGINT)
     _, errors = started.communicate(timeout=60.0)
     assert started.returncode == 130
     assert errors.strip() == "tacit: interrupted"
-    assert nothing_left(tmp_path)
+    assert processes.nothing_left(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -464,16 +457,16 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path) -> None:
 )
 def test_a_killed_run_leaves_nothing(tmp_path: Path, ready: str, left: str, count: int) -> None:
     """Killed so that it can clean nothing up: its programs, and those that they started, end."""
-    home = example(tmp_path)
+    home = processes.example(tmp_path)
     command: list[str | Path] = [TACIT, "run", "--local", "3", home / "plan.toml"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as started:
         assert started.stdout is not None
         assert any(line.startswith(ready) for line in started.stdout)
         for _ in range(300):
-            begun = descendants(started.pid)
+            begun = processes.descendants(started.pid)
             if sum(left in command for command in begun.values()) == count:
                 break
             time.sleep(0.2)
         started.kill()
     assert sum(left in command for command in begun.values()) == count
-    assert nothing_left(tmp_path, begun)
+    assert processes.nothing_left(tmp_path, begun)

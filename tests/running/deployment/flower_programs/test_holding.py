@@ -13,15 +13,6 @@ from typing import Any
 import pytest
 
 from tacit.running.deployment.flower_programs import guards, holding
-from tacit.running.deployment.flower_programs.holding import (
-    ANSWER,
-    MIN_WAIT,
-    QUESTION,
-    Arrivals,
-    Holding,
-    Waits,
-    wait_after,
-)
 
 PULL, PUSH = "/v1/fleet/pull-object", "/v1/fleet/push-object"
 
@@ -39,22 +30,22 @@ class Store:
     def __init__(self) -> None:
         self.there: set[str] = set()
         self.looks: list[str] = []
-        self.arrivals = Arrivals()
-        self._app = Holding(self._answer, self.arrivals)
+        self.arrivals = holding.Arrivals()
+        self._app = holding.Holding(self._answer, self.arrivals)
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
-        request = scope["state"][QUESTION]
+        request = scope["state"][holding.QUESTION]
         if scope["path"] == PUSH:
             self.there.add(request.object_id)
         else:
             self.looks.append(request.object_id)
             there = request.object_id in self.there
-            scope["state"][ANSWER] = Asked(object_found=True, object_available=there)
+            scope["state"][holding.ANSWER] = Asked(object_found=True, object_available=there)
         await send({"type": "http.response.start", "status": 200})
 
     async def ask(self, path: str, name: str) -> bool:
         """Whether the answer to a request is that an object is there; one answer is sent."""
-        state: dict[str, Any] = {QUESTION: Asked(object_id=name)}
+        state: dict[str, Any] = {holding.QUESTION: Asked(object_id=name)}
         scope = {"type": "http", "path": path, "state": state}
         sent: list[Any] = []
 
@@ -63,7 +54,7 @@ class Store:
 
         await self._app(scope, _nothing, send)
         assert len(sent) == 1
-        return bool(getattr(state.get(ANSWER), "object_available", False))
+        return bool(getattr(state.get(holding.ANSWER), "object_available", False))
 
 
 async def _nothing() -> Any:
@@ -150,8 +141,8 @@ def test_a_refusal_is_given_at_once() -> None:
     async def keep(part: Any) -> None:
         sent.append(part)
 
-    scope = {"type": "http", "path": PULL, "state": {QUESTION: Asked(object_id="a")}}
-    asyncio.run(Holding(refuse, Arrivals())(scope, _nothing, keep))
+    scope = {"type": "http", "path": PULL, "state": {holding.QUESTION: Asked(object_id="a")}}
+    asyncio.run(holding.Holding(refuse, holding.Arrivals())(scope, _nothing, keep))
     assert sent == [{"type": "http.response.start", "status": 403}]
 
 
@@ -201,7 +192,7 @@ class Watched:
 
     def __init__(self, turns: bool = False) -> None:
         self.clock, self.slept, self._turns = 0.0, list[float](), turns
-        self.waits = Waits(self._sleep, lambda: self.clock)
+        self.waits = holding.Waits(self._sleep, lambda: self.clock)
 
     def _sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
@@ -214,15 +205,15 @@ def test_waits_grow_while_nothing_happens() -> None:
     while watched.clock < 600.0:
         watched.waits.sleep(3.0)
     slept = watched.slept
-    assert slept[0] == MIN_WAIT
+    assert slept[0] == holding.MIN_WAIT
     assert slept == sorted(slept)
     assert slept[-1] == 3.0
     assert len(slept) < 600 / 3 + 130
     watched.waits.noting(lambda: None)()
     watched.waits.sleep(3.0)
-    assert slept[-1] == MIN_WAIT
-    assert wait_after(1e9, longest=0.5) == 0.5
-    assert wait_after(0.0, longest=0.01) == 0.01
+    assert slept[-1] == holding.MIN_WAIT
+    assert holding.wait_after(1e9, longest=0.5) == 0.5
+    assert holding.wait_after(0.0, longest=0.01) == 0.01
     assert watched.waits.monotonic is time.monotonic
 
 
@@ -238,7 +229,7 @@ def test_work_is_noted_before_and_after() -> None:
 
     assert watched.waits.noting(work)(4) == 4
     watched.waits.sleep(3.0)
-    assert watched.slept == [MIN_WAIT, 0.0, 1.5, MIN_WAIT]
+    assert watched.slept == [holding.MIN_WAIT, 0.0, 1.5, holding.MIN_WAIT]
 
 
 def test_a_look_that_a_server_held_is_followed_by_the_next() -> None:
@@ -259,7 +250,7 @@ def test_flowers_modules_wait_less(name: str, monkeypatch: pytest.MonkeyPatch) -
     before = getattr(module, work)
     monkeypatch.setattr(module, work, before)
     guards._wait_less(path, work)
-    assert isinstance(module.time, Waits)
+    assert isinstance(module.time, holding.Waits)
     assert getattr(module, work) is not before
 
 
@@ -288,4 +279,6 @@ def test_parts_of_messages_are_asked_for_soon(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(module, "threading", SimpleNamespace(Event=Event, Lock=threading.Lock))
     assert module.pull_objects(["part"], look) == {"part": b"content"}
     assert len(looks) == 3
-    assert sum(waits) <= 1.2 * (MIN_WAIT + 2 * MIN_WAIT)  # Flower varies a wait by a fifth
+    assert sum(waits) <= 1.2 * (
+        holding.MIN_WAIT + 2 * holding.MIN_WAIT
+    )  # Flower varies a wait by a fifth

@@ -14,17 +14,9 @@ import pytest
 
 from tacit.cli.federation.inviting import plan_text
 from tacit.crypto.identities import Identity
-from tacit.running.deployment import letters
+from tacit.running.deployment import inviting, letters
 from tacit.running.deployment import site as site_side
 from tacit.running.deployment.door import ROSTER_FILE
-from tacit.running.deployment.inviting import (
-    admit,
-    check_open,
-    prepare,
-    publish_roster,
-    with_coordinator,
-    with_party,
-)
 from tacit.running.deployment.keys import KeyFileError, stored_identity, stored_node_key
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.toml_source import PlanError
@@ -53,7 +45,7 @@ def taken(study: Study, site: str, content: bytes) -> str:
 
 def test_three_sites_end_with_one_plan_and_one_code(study: Study) -> None:
     for site in "abc":
-        assert not publish_roster(study.plan, study.coordinator)
+        assert not inviting.publish_roster(study.plan, study.coordinator)
         study.admitted(site)
     content = study.complete()
     for site in "abc":
@@ -157,13 +149,13 @@ def test_an_answer_serves_once(study: Study) -> None:
     refused: whoever copied the invitation comes too late."""
     answer = study.admitted("a")
     before = study.plan.read_text()
-    admit(study.plan, study.coordinator, answer)
+    inviting.admit(study.plan, study.coordinator, answer)
     assert study.plan.read_text() == before
     invitation = site_side.invitation_in(study.folder / "a")
     assert invitation is not None
     second = site_side.accept(invitation, study.folder / "thief")
     with pytest.raises(letters.LetterError, match="serves once"):
-        admit(study.plan, study.coordinator, second)
+        inviting.admit(study.plan, study.coordinator, second)
     assert study.plan.read_text() == before
 
 
@@ -171,13 +163,13 @@ def test_an_old_answer_is_refused_after_another_invitation(study: Study) -> None
     old = study.accepted("a")
     study.invited("a")
     with pytest.raises(letters.LetterError, match="may be an older one"):
-        check_open(study.coordinator, old)
+        inviting.check_open(study.coordinator, old)
 
 
 def test_who_was_not_invited_is_not_admitted(study: Study) -> None:
     answer = study.accepted("a")
     with pytest.raises(letters.LetterError, match="no one invited 'x'"):
-        check_open(study.coordinator, dataclasses.replace(answer, site="x"))
+        inviting.check_open(study.coordinator, dataclasses.replace(answer, site="x"))
 
 
 def test_a_site_with_keys_is_invited_again_on_demand_only(study: Study) -> None:
@@ -185,7 +177,7 @@ def test_a_site_with_keys_is_invited_again_on_demand_only(study: Study) -> None:
     with pytest.raises(letters.LetterError, match="--again"):
         study.invited("a")
     answer = site_side.accept(study.invited("a", again=True), study.folder / "new")
-    admit(study.plan, study.coordinator, answer)
+    inviting.admit(study.plan, study.coordinator, answer)
     assert answer.identity.hex() in study.plan.read_text()
 
 
@@ -196,7 +188,7 @@ def test_no_key_takes_two_places(study: Study) -> None:
     before = study.plan.read_text()
     double = letters.Answer.to(study.invited("b"), identity, node_key)
     with pytest.raises(PlanError, match="two parties have the key"):
-        admit(study.plan, study.coordinator, double)
+        inviting.admit(study.plan, study.coordinator, double)
     assert study.plan.read_text() == before
 
 
@@ -204,7 +196,7 @@ def test_an_answer_without_a_node_key_changes_nothing(study: Study) -> None:
     before = study.plan.read_text()
     answer = letters.Answer.to(study.invited("a"), Identity.generate(), "no key")
     with pytest.raises(ValueError, match="no public node key"):
-        admit(study.plan, study.coordinator, answer)
+        inviting.admit(study.plan, study.coordinator, answer)
     assert study.plan.read_text() == before
     assert not (study.coordinator.nodes / "a.pub").exists()
 
@@ -261,7 +253,7 @@ def test_accepting_goes_on_where_it_was_interrupted(
         patch.setattr(site_side, "stored_node_key", dying)
         with pytest.raises(KeyboardInterrupt):
             site_side.accept(invitation, study.folder / "a")
-    admit(study.plan, study.coordinator, site_side.accept(invitation, study.folder / "a"))
+    inviting.admit(study.plan, study.coordinator, site_side.accept(invitation, study.folder / "a"))
 
 
 def test_accepting_twice_gives_the_same_answer_and_touches_nothing(study: Study) -> None:
@@ -277,11 +269,11 @@ def test_accepting_twice_gives_the_same_answer_and_touches_nothing(study: Study)
 
 def test_the_address_is_one_of_the_certificate(study: Study) -> None:
     with pytest.raises(KeyFileError, match=r"not for other\.example"):
-        prepare(study.plan, "other.example:1")
+        inviting.prepare(study.plan, "other.example:1")
     with pytest.raises(letters.LetterError, match="must be HOST:PORT, got 'localhost'"):
-        prepare(study.plan, "localhost")
-    assert prepare(study.plan, None)[1] == "localhost:8443"
-    assert prepare(study.plan, SERVER)[1] == SERVER
+        inviting.prepare(study.plan, "localhost")
+    assert inviting.prepare(study.plan, None)[1] == "localhost:8443"
+    assert inviting.prepare(study.plan, SERVER)[1] == SERVER
 
 
 KEY, OTHER = b"\1" * 32, b"\2" * 32
@@ -289,7 +281,9 @@ KEY, OTHER = b"\1" * 32, b"\2" * 32
 
 def test_a_new_plan_gets_all_its_keys_and_keeps_its_comments() -> None:
     before = plan_text("study", {"a": None, "b": None})
-    text = with_party(with_party(with_coordinator(before, KEY), "b", OTHER), "c", b"\3" * 32)
+    text = inviting.with_party(
+        inviting.with_party(inviting.with_coordinator(before, KEY), "b", OTHER), "c", b"\3" * 32
+    )
     content = tomllib.loads(text)
     assert content["plan"]["coordinator"] == KEY.hex()
     assert [(party["name"], party.get("key")) for party in content["party"]] == [
@@ -316,15 +310,15 @@ def test_a_key_is_replaced_where_it_stands_or_put_after_the_header(
 ) -> None:
     lines = text.splitlines()
     lines[line : line + there] = [f'key = "{KEY.hex()}"']
-    assert with_party(text, "a", KEY).splitlines() == lines
+    assert inviting.with_party(text, "a", KEY).splitlines() == lines
 
 
 @pytest.mark.parametrize("text", ['party = [{name = "a"}]\n', '[[ party ]]\nname = "a"\n'])
 def test_lines_that_are_not_understood_are_left_to_a_person(text: str) -> None:
     with pytest.raises(PlanError, match="by hand"):
-        with_party(text, "a", KEY)
+        inviting.with_party(text, "a", KEY)
 
 
 def test_a_plan_needs_its_table() -> None:
     with pytest.raises(PlanError, match="by hand"):
-        with_coordinator('plan = {name = "x"}\n', KEY)
+        inviting.with_coordinator('plan = {name = "x"}\n', KEY)

@@ -11,14 +11,6 @@ from typing import Any
 import pytest
 
 from tacit.running.deployment import door
-from tacit.running.deployment.door import (
-    READ_EVERY,
-    ROSTER_HEADER,
-    ROSTER_PATH,
-    Door,
-    RosterDoor,
-    tokens_in,
-)
 from tacit.running.deployment.flower_programs import programs
 from tacit.running.deployment.inviting import publish_roster
 from tacit.running.deployment.site import RefusedError, ask, proxy_for, reach
@@ -133,12 +125,14 @@ def test_the_roster_is_for_invited_sites(tmp_path: Path, monkeypatch: pytest.Mon
     quick_codes(monkeypatch)
     study = Study.new(tmp_path, ("a",))
     token = study.invited("a").token
-    closed = Door(lambda *_: None, "machine")  # type: ignore[arg-type]
-    seconds = itertools.count(step=READ_EVERY)
-    entry = RosterDoor(closed, study.coordinator.private, lambda: next(seconds))
+    closed = door.Door(lambda *_: None, "machine")  # type: ignore[arg-type]
+    seconds = itertools.count(step=door.READ_EVERY)
+    entry = door.RosterDoor(closed, study.coordinator.private, lambda: next(seconds))
 
-    def get(path: str = ROSTER_PATH, **headers: str) -> tuple[int, bytes]:
-        return asyncio.run(_get(entry, path, {ROSTER_HEADER: headers["token"]} if headers else {}))
+    def get(path: str = door.ROSTER_PATH, **headers: str) -> tuple[int, bytes]:
+        return asyncio.run(
+            _get(entry, path, {door.ROSTER_HEADER: headers["token"]} if headers else {})
+        )
 
     stranger = get()
     assert stranger[0] == 403
@@ -157,18 +151,20 @@ def test_strangers_do_not_have_the_invitations_read_again(
     quick_codes(monkeypatch)
     study, now, readings = Study.new(tmp_path, ("a",)), [0.0], []
 
+    read = door.tokens_in
+
     def counted(private: Path) -> Any:
         readings.append(now[0])
-        return tokens_in(private)
+        return read(private)
 
     monkeypatch.setattr(door, "tokens_in", counted)
-    closed = Door(lambda *_: None, "machine")  # type: ignore[arg-type]
-    entry = RosterDoor(closed, study.coordinator.private, lambda: now[0])
+    closed = door.Door(lambda *_: None, "machine")  # type: ignore[arg-type]
+    entry = door.RosterDoor(closed, study.coordinator.private, lambda: now[0])
     for token in ("x", "y", "z"):
-        assert asyncio.run(_get(entry, ROSTER_PATH, {ROSTER_HEADER: token}))[0] == 403
+        assert asyncio.run(_get(entry, door.ROSTER_PATH, {door.ROSTER_HEADER: token}))[0] == 403
     assert readings == [0.0]
     token = study.invited("a").token
-    assert asyncio.run(_get(entry, ROSTER_PATH, {ROSTER_HEADER: token}))[0] == 403
-    now[0] = READ_EVERY
-    assert asyncio.run(_get(entry, ROSTER_PATH, {ROSTER_HEADER: token}))[0] == 409
-    assert readings == [0.0, READ_EVERY]
+    assert asyncio.run(_get(entry, door.ROSTER_PATH, {door.ROSTER_HEADER: token}))[0] == 403
+    now[0] = door.READ_EVERY
+    assert asyncio.run(_get(entry, door.ROSTER_PATH, {door.ROSTER_HEADER: token}))[0] == 409
+    assert readings == [0.0, door.READ_EVERY]
