@@ -5,7 +5,6 @@ Content and name of a file that is written here are on disk on return.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 from collections.abc import Callable, Iterator
@@ -104,6 +103,8 @@ def locked(path: Path, alone: bool = True, refusal: Exception | None = None) -> 
     alone : whether no other process may hold the lock meanwhile.
     refusal : is raised where another process holds it; None waits for that process.
     """
+    import fcntl  # noqa: PLC0415 -- not every system has it
+
     kind = fcntl.LOCK_EX if alone else fcntl.LOCK_SH
     with path.open("a") as file:
         try:

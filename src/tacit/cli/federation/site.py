@@ -106,7 +106,7 @@ def newest_roster(
     answer = _waited_for(invitation, server, authority, patience)
     local_plan = (home / site.PLAN_FILE).read_text(encoding="utf-8")
     if answer.status != OK:
-        if any(party.key is None for party in Plan.parsed(local_plan, site.PLAN_FILE).parties):
+        if not Plan.parsed(local_plan, site.PLAN_FILE).is_complete:
             raise letters.LetterError(
                 "the server does not know this invitation: it was replaced, or is another "
                 "coordinator's"
@@ -267,7 +267,8 @@ def _address(party: Path, server: str | None) -> str | None:
 
 def _show_terms(party: Path) -> PartyDesk:
     """Check records, plan and keys; show what a run asks and costs, and what the ledger allows."""
-    if site.invitation_in(party.resolve().parent) is not None and not _has_roster(party):
+    is_invited = site.invitation_in(party.resolve().parent) is not None
+    if is_invited and not PartyFile.read(party).first_plan.is_complete:
         raise letters.LetterError(
             "this site has no roster yet: tacit join fetches it when the coordinator has admitted "
             "all sites"
@@ -286,7 +287,3 @@ def _check_files(*files: Path) -> None:
     require_flower()
     for file in files:
         file.stat()
-
-
-def _has_roster(party: Path) -> bool:
-    return all(each.key is not None for each in PartyFile.read(party).first_plan.parties)

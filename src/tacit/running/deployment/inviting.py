@@ -229,9 +229,8 @@ def publish_roster(
     plans alike.
     """
     text = plan.read_text(encoding="utf-8")
-    read = Plan.parsed(text, str(plan))
     path = files.private_folder(coordinator.private) / ROSTER_FILE
-    if read.coordinator is None or any(party.key is None for party in read.parties):
+    if not Plan.parsed(text, str(plan)).is_complete:
         path.unlink(missing_ok=True)
         return False
     identity = keys.stored_identity(coordinator.identity)

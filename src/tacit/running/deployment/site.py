@@ -141,7 +141,7 @@ def _last_taken(folder: Path, coordinator: bytes) -> letters.NumberedPlan | None
 def is_agreed(text: str, local_plan: str) -> bool:
     """Whether a roster says what the site's own plan says: sites, keys and what they sign."""
     new, known = Plan.parsed(text, "the roster"), Plan.parsed(local_plan, PLAN_FILE)
-    if known.coordinator is None or any(party.key is None for party in known.parties):
+    if not known.is_complete:
         return False
     said = [
         (each.name, each.parties, each.agreement().digest, each.on_loss) for each in (new, known)

@@ -88,6 +88,11 @@ class Plan:
             object.__setattr__(self, "unit", default_unit(self.protocol))
 
     @property
+    def is_complete(self) -> bool:
+        """Whether the coordinator and all parties have their keys in it."""
+        return None not in (self.coordinator, *(party.key for party in self.parties))
+
+    @property
     def divided(self) -> tp.Protocol:
         """The protocol as it runs, with the budget of one of a person's counted records."""
         return per_record(self.protocol, self.per_person)
