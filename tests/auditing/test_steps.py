@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tacit import ClientState, TwoRoundAUC
+from tacit import Adjacency, ClientState, Cost, PublishedFedAUC, TwoRoundAUC
 from tacit.auditing.questions import copied, neighbours, observe, questions_of
 from tacit.auditing.steps import (
     MIN_FRACTION,
@@ -20,14 +20,12 @@ from tacit.auditing.steps import (
     targets_of,
 )
 from tacit.data.splitting import federation
-from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.doubles import PublicCoins
 from tacit.privacy.mechanisms.laplace import Laplace
 from tacit.privacy.mechanisms.response import Choices
 from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.audits import AuditCase
 from tacit.protocol.registry import kind_of, protocol_kinds, protocol_of
-from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.testing import recording
 
 EPSILON = 2.0

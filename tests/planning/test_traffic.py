@@ -8,33 +8,31 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.data.clients import Clients
-from tacit.data.splitting import binormal_scores
-from tacit.local.hierarchical.protocol import HierarchicalAUC
-from tacit.local.paired.protocol import PairedUStatistic
-from tacit.local.two_round.protocol import TwoRoundAUC
-from tacit.local.ustatistic.protocol import UStatistic
-from tacit.privacy.cost import UNPROTECTED, Cost
-from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise
-from tacit.protocol.conversation import (
+from tacit import (
+    DPAUC,
+    Clients,
     ClientState,
-    Conversation,
+    Cost,
+    EncryptedAUC,
+    ExactAUC,
+    FedAUC,
+    FheAUC,
+    HierarchicalAUC,
+    PairedUStatistic,
     Protocol,
-    Query,
-    Reply,
-    View,
-    step,
+    PublishedDPAUC,
+    PublishedFedAUC,
+    ScoreHistogram,
+    TwoRoundAUC,
+    UStatistic,
+    binormal_scores,
 )
+from tacit.privacy.cost import UNPROTECTED
+from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise
+from tacit.protocol.conversation import Conversation, Query, Reply, View, step
 from tacit.protocol.scenario import DRY_RECORDS, Scenario, Shape
 from tacit.protocol.values import encode_query
-from tacit.protocols.baselines import ExactAUC
-from tacit.protocols.dpauc.protocol import DPAUC
-from tacit.protocols.encrypted.protocol import EncryptedAUC
-from tacit.protocols.fedauc.protocol import FedAUC, planned_first_round
-from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
-from tacit.protocols.published.fedauc import PublishedFedAUC
-from tacit.protocols.published.fhe.protocol import FheAUC
+from tacit.protocols.fedauc.protocol import planned_first_round
 from tacit.results.server_result import ServerResult
 from tacit.running.simulation import simulate
 

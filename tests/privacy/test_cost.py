@@ -10,15 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 
-from tacit.privacy.cost import (
-    NOTHING,
-    UNPROTECTED,
-    Adjacency,
-    Cost,
-    analytic_gaussian_sigma,
-    check_epsilon,
-    compose,
-)
+from tacit import Adjacency, Cost, compose
+from tacit.privacy.cost import NOTHING, UNPROTECTED, analytic_gaussian_sigma, check_epsilon
 from tests.privacy.reference import composed_delta, gaussian_delta
 
 LABEL = Adjacency.LABEL

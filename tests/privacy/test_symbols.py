@@ -13,14 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import tacit.protocol as tp
 from tacit.privacy.mechanisms.interface import Distribution
-from tacit.privacy.mechanisms.response import (
-    Bits,
-    RandomisedResponse,
-    flip_probability,
-    response_variance,
-)
-from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
+from tacit.privacy.mechanisms.response import Bits, flip_probability, response_variance
 from tacit.privacy.symbols import SymbolResponse, answer_epsilon, composed_delta, flip_labels
 from tests.privacy.reference import UNSEEDED_LEVEL, categories, drawn_probability
 
@@ -72,10 +67,10 @@ def test_the_ratio_of_drawn_probabilities_is_exp_epsilon_and_no_more(
             assert (ratio - 1) / (allowed - 1) > 1 - Decimal("1e-5")
 
 
-@pytest.mark.parametrize("source", [SimulatedNoise(31), SystemNoise()])
+@pytest.mark.parametrize("source", [tp.SimulatedNoise(31), tp.SystemNoise()])
 @pytest.mark.parametrize(("symbols", "epsilon"), [(2, 1.0), (5, 0.7), (5, 3.0), (36, 2.0)])
 def test_reports_have_their_probabilities(
-    source: NoiseSource, symbols: int, epsilon: float
+    source: tp.NoiseSource, symbols: int, epsilon: float
 ) -> None:
     """Chi-square; false alarm below 1e-6. An epsilon 30 % off is refused."""
     reports = SymbolResponse(symbols, epsilon).answers(np.full(200_000, 1), source)
@@ -86,7 +81,7 @@ def test_reports_have_their_probabilities(
         assert (categories(*chances)(reports) > UNSEEDED_LEVEL) == (claimed == epsilon)
 
 
-class Scripted(NoNoise):
+class Scripted(tp.NoNoise):
     """Replacements and uniform symbols as given."""
 
     def __init__(self, replaced: NDArray[np.bool_], uniform: NDArray[np.int64]) -> None:
@@ -148,10 +143,10 @@ def test_debiased_counts_and_their_variance_are_unbiased(epsilon: float) -> None
 
 def test_replicates_are_independent_and_keep_the_shape_of_the_records() -> None:
     symbols = np.arange(6) % 3
-    several = SymbolResponse(3, 1.0).answers(symbols, SimulatedNoise(5, replicates=40))
+    several = SymbolResponse(3, 1.0).answers(symbols, tp.SimulatedNoise(5, replicates=40))
     assert several.shape == (40, 6)
     assert len({row.tobytes() for row in several}) > 30
-    np.testing.assert_array_equal(SymbolResponse(3, 1.0).answers(symbols, NoNoise()), symbols)
+    np.testing.assert_array_equal(SymbolResponse(3, 1.0).answers(symbols, tp.NoNoise()), symbols)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +184,7 @@ def test_variance_of_no_budget_is_unbounded() -> None:
     [
         flip_probability,
         response_variance,
-        lambda epsilon: flip_labels(np.zeros(3, dtype=np.int8), epsilon, NoNoise()),
+        lambda epsilon: flip_labels(np.zeros(3, dtype=np.int8), epsilon, tp.NoNoise()),
     ],
 )
 def test_epsilon_must_be_positive_and_finite(used: Any, epsilon: float) -> None:
@@ -201,11 +196,11 @@ def test_epsilon_must_be_positive_and_finite(used: Any, epsilon: float) -> None:
 @pytest.mark.parametrize("replicates", [None, 4])
 def test_labels_are_those_of_the_drawn_flips(shape: tuple[int, ...], replicates: int) -> None:
     labels = np.arange(math.prod(shape), dtype=np.int8).reshape(shape) % 2
-    flips = SimulatedNoise(23, replicates).draw(RandomisedResponse(1.0), shape)
-    reported = flip_labels(labels, 1.0, SimulatedNoise(23, replicates))
+    flips = tp.SimulatedNoise(23, replicates).draw(tp.RandomisedResponse(1.0), shape)
+    reported = flip_labels(labels, 1.0, tp.SimulatedNoise(23, replicates))
     np.testing.assert_array_equal(reported, np.where(flips, 1 - labels, labels))
     assert reported.dtype == np.int8
-    np.testing.assert_array_equal(flip_labels(labels, 1.0, NoNoise()), labels)
+    np.testing.assert_array_equal(flip_labels(labels, 1.0, tp.NoNoise()), labels)
 
 
 QUESTIONS = [(0.5, 1e-3, 6), (1.0, 1e-6, 8), (2.0, 1e-2, 2), (5.0, 1e-6, 12), (1.0, 0.3, 1)]

@@ -3,9 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from tacit import FedAUC, Protocol, ScoreHistogram
-from tacit.protocols.published.calibration import PublishedHistogram
-from tacit.protocols.published.fedauc import PublishedFedAUC
+from tacit import FedAUC, Protocol, PublishedFedAUC, PublishedHistogram, ScoreHistogram
 from tacit_studies.measuring import Bench, Job, Split, Table, quotient
 from tacit_studies.registry import TABLES
 from tacit_studies.rows import Row
