@@ -29,13 +29,15 @@ from tacit.results.figure import AUC_FIGURE
 from tacit.running.simulation import simulate
 from tests.brier import UNITS, Brier
 
+MEAN = "Mean squared error"
+
 
 @dataclass(frozen=True)
 class Squares(Brier):
     """The mean squared error from noisy sums, with a prediction."""
 
     name = "squares"
-    figure = "Mean squared error"
+    figure = MEAN
     trusts: ClassVar[tuple[Trust, ...]] = (Trust.SECURE_SUM,)
     given_up = "there is no curve"
 
@@ -104,19 +106,12 @@ def test_another_figure_is_left_out_where_a_metric_is_asked_for() -> None:
 
 
 def test_another_figure_may_be_asked_for_by_name() -> None:
-    made = plan(40_000, 4_000, 10, 1.0, "secure-sum", metric="Mean squared error", target=1e-5)
+    made = plan(40_000, 4_000, 10, 1.0, "secure-sum", metric=MEAN, target=1e-5)
     assert [candidate.protocol for candidate in made.candidates] == [Squares(1.0)]
     assert made.recommended is not None
     assert made.recommended.smallest_epsilon is not None
     assert "Use squares, which hides a record, replaced by any other" in made.advice
-    again = plan(
-        40_000,
-        4_000,
-        10,
-        made.recommended.smallest_epsilon,
-        "secure-sum",
-        metric="Mean squared error",
-    )
+    again = plan(40_000, 4_000, 10, made.recommended.smallest_epsilon, "secure-sum", metric=MEAN)
     assert again.recommended is not None
     assert 0.7 < again.recommended.forecast.error / 1e-5 <= 1.001
 
@@ -132,17 +127,15 @@ def test_an_epsilon_that_a_protocol_refuses_is_not_recommended() -> None:
 
 
 def test_an_unknown_metric_is_refused_with_the_known_figures() -> None:
-    with pytest.raises(
-        ValueError, match=r"metric must be .*got 'recall'; .* give .*'Mean squared error'"
-    ):
+    with pytest.raises(ValueError, match=rf"metric must be .*got 'recall'; .* give .*'{MEAN}'"):
         plan(40_000, 4_000, 10, 1.0, "secure-sum", metric="recall")
-    assert plan(40_000, 4_000, 10, 1.0, "secure-sum", metric="mean squared error").candidates
+    assert plan(40_000, 4_000, 10, 1.0, "secure-sum", metric=MEAN.lower()).candidates
 
 
 def test_json_names_the_figure() -> None:
     made = json.loads(printed("--trust", "secure-sum", "--json"))
     (other,) = [each for each in made["others"] if each["protocol"] == "squares"]
-    assert (other["protocol"], other["figure"]) == ("squares", "Mean squared error")
+    assert (other["protocol"], other["figure"]) == ("squares", MEAN)
     assert other["rounds"] == 1
     drawn = Scenario(40_000, 4_000, 10, 1.0).drawn(Shape(0.8), 0)
     sent = simulate(drawn, Squares(1.0), SimulatedNoise(0)).bytes_sent
@@ -158,7 +151,7 @@ def test_another_protocol_for_the_auc_competes() -> None:
 
 
 def test_a_metric_under_another_trust_is_pointed_out() -> None:
-    made = plan(40_000, 4_000, 10, 1.0, "encrypted", metric="Mean squared error")
+    made = plan(40_000, 4_000, 10, 1.0, "encrypted", metric=MEAN)
     assert made.recommended is None
     assert "The protocol squares is, with trust secure-sum." in made.advice
 
@@ -168,7 +161,7 @@ def test_the_examples_prediction_is_right() -> None:
     scenario, shape = Scenario(2_000, 600, 10, 1.0), Shape(0.8)
     clients, protocol = scenario.drawn(shape, 0), Squares(1.0)
     errors = repeat(clients, protocol, 20000, 0) - protocol.exact(clients)
-    predicted = protocol.forecast(scenario, shape, Metric.of_figure("Mean squared error"))
+    predicted = protocol.forecast(scenario, shape, Metric.of_figure(MEAN))
     assert predicted is not None
     assert abs(predicted.error / float(np.sqrt(np.mean(errors**2))) - 1) < 0.05
 

@@ -286,21 +286,23 @@ class TestSources:
             assert source.draw(right, (4, 3)).shape == leading
 
     @pytest.mark.parametrize("name", [*SCALED, "staircase"])
-    @pytest.mark.parametrize("source", [SimulatedNoise(2), SystemNoise()])
+    @pytest.mark.parametrize("source", [SimulatedNoise(2, replicates=400), SystemNoise()])
     def test_parameters_broadcast_and_scales_may_be_zero_or_far_apart(
         self, name: str, source: NoiseSource
     ) -> None:
+        """Against the full shape, with the replicate axis."""
         make: Maker = SCALED.get(name, lambda widths: Staircase(widths, [0.0, 1.0, 2.0]))
         scales = np.array([0.0, 1.0, 30.0 if name == "share" else 1e9])
+        shape = (400, 3) if source.replicates is None else (3,)
         for each in (scales, np.broadcast_to(scales, (400, 3))):
-            draws = source.draw(make(each), (400, 3))
+            draws = source.draw(make(each), shape)
+            assert draws.shape == (400, 3)
             assert not draws[:, 0].any()
             assert np.abs(draws[:, 1]).max() < np.abs(draws[:, 2]).max()
-        if name in ("share", "staircase"):
-            return
-        draws = source.draw(make([5e-324, 1e-200, 1e-3, 2.0**44]), (4,))
-        assert np.all(np.isfinite(draws))
-        assert abs(draws[3]) < 2.0**53
+        if name not in ("share", "staircase"):
+            draws = source.draw(make([5e-324, 1e-200, 1e-3, 2.0**44]), (4,))
+            assert np.all(np.isfinite(draws))
+            assert np.abs(draws[..., 3]).max() < 2.0**53
 
     def test_a_staircase_may_have_any_epsilon(self) -> None:
         epsilons = [2.0**-30, 1e-6, 1e-3, 50.0, 700.0, 1e300]

@@ -89,13 +89,11 @@ class SlidingWindow:
 
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
-        for name in ("inputs", "width"):
-            if not isinstance(getattr(self, name), int | np.integer):
-                raise ValueError(f"{name} must be a whole number, got {getattr(self, name)!r}")
-        if self.inputs < 2:
-            raise ValueError(f"inputs must be at least 2, got {self.inputs}")
-        if self.width < 1:
-            raise ValueError(f"width must be at least 1, got {self.width}")
+        for name, value, least in (("inputs", self.inputs, 2), ("width", self.width, 1)):
+            if not isinstance(value, int | np.integer):
+                raise ValueError(f"{name} must be a whole number, got {value!r}")
+            if value < least:
+                raise ValueError(f"{name} must be at least {least}, got {value}")
 
     @property
     def outputs(self) -> int:

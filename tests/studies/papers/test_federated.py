@@ -21,7 +21,6 @@ from tacit_studies.papers.federated import (
     histogram_of,
     protocol_for,
     rate_errors,
-    runs,
     slope,
 )
 from tacit_studies.references import federated as paper
@@ -84,13 +83,6 @@ def test_slopes_leave_out_what_has_no_logarithm() -> None:
     assert math.isnan(slope([], []))
 
 
-def test_real_records_are_taken_as_they_are() -> None:
-    clients = real_clients()
-    known = all_records(Bench(few(clients), 1, 0))
-    assert known.scores is clients.scores
-    assert known.labels is clients.labels
-
-
 def test_synthetic_records_are_half_positive() -> None:
     known = all_records(bench())
     assert known.size == TEN_THOUSAND.records
@@ -143,14 +135,6 @@ def test_rates_without_a_histogram_are_wholly_wrong() -> None:
     assert errors[:, 0].tolist() == [1.0, 1.0, 1.0]
     assert np.isnan(errors[0, 1])
     assert errors[1:, 1].tolist() == [1.0, 1.0]
-
-
-def test_exact_histograms_of_all_records_are_made_once() -> None:
-    several = bench(repeats=3)
-    assert len(list(runs(several, protocol_for(paper.FEDERATED)))) == 1
-    assert len(list(runs(several, protocol_for(paper.FEDERATED), 1_000))) == 3
-    noisy = [computed for _, computed in runs(several, protocol_for(paper.DISTRIBUTED))]
-    assert len({computed.counts.tobytes() for computed in noisy if computed is not None}) == 3
 
 
 def test_calibration_errors_are_those_of_a_loop() -> None:
@@ -225,16 +209,6 @@ def test_the_error_of_the_auc_is_the_predicted_one(epsilon: float) -> None:
     label = all_records(several).sample(3_000, several.seed("sample", 3_000))
     predicted = repeat_results(label.clients, protocol, 20, seed=0).standard_error.mean()
     assert error == pytest.approx(np.sqrt(2 / np.pi) * predicted, rel=0.12)
-
-
-def test_figures_consist_of_points_and_claims() -> None:
-    for name in JOBS:
-        if "figure" in name:
-            rows = once_measured(name)
-            points = [row for row in rows if not row.column.startswith("claim")]
-            assert all(isinstance(row, Row) and row.paper is None for row in points)
-            assert all(isinstance(row, Row) for row in rows)
-            assert len(points) < len(rows)
 
 
 def test_the_best_height_is_where_the_points_are_lowest() -> None:
@@ -312,11 +286,3 @@ def test_targets_have_their_bounds() -> None:
     assert (first.at_most, second.at_most) == (2.5e-5, 1.3e-5)
     ratio = targets[("two-round-auc labels=private eps=1", "mean |AUC error| / histogram's")]
     assert ratio.at_most == 1.0
-
-
-def test_coverage_has_a_target_for_every_protocol() -> None:
-    rows = measured("histogram-coverage", few(), repeats=3)
-    targets = [row for row in rows if isinstance(row, Target)]
-    assert len(targets) == 3 + 4 * 3 == len({row.row for row in targets})
-    assert all(row.ours * 3 in (0, 1, 2, 3) for row in targets)
-    assert {(row.at_least, row.at_most) for row in targets} == {(0.92, 0.98)}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from tacit.metrics.pairwise import kendall_tau
-from tacit_studies.measuring import Bench, Table
+from tacit_studies.measuring import Table
 from tacit_studies.papers import ustatistics
 from tacit_studies.papers.ustatistics import (
     DELTA,
@@ -99,18 +98,3 @@ def test_figure_4_has_its_points_and_the_order_of_errors(monkeypatch: pytest.Mon
         if "P=1" in column:
             assert target.ours < 0.7
     assert targets[("even ratings eps=2", "error of randomised response / of 2PC all pairs")].met
-
-
-def test_ratings_are_made_once_for_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ustatistics, "RATERS", 2_000)
-    made = []
-
-    def noted(*given: Any) -> Any:
-        made.append(given)
-        return made_ratings(*given)
-
-    monkeypatch.setattr(ustatistics, "made_ratings", noted)
-    bench = Bench(Scores(), 2, 0)
-    for job in figure_4("x"):
-        job.work(bench)
-    assert len(made) == len(SHAPES)
