@@ -21,18 +21,9 @@ from tacit.metrics.ranking import auc
 from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.devices import ReportsByInput
 from tacit.protocol.registry import protocol_of
-from tests.collecting.support import (
-    DOUBLE,
-    LOCAL_TREE,
-    SINGLE,
-    all_payloads,
-    device_payloads,
-    in_memory,
-    records_of,
-    terms_of,
-)
+from tests.collecting import support
 
-CASES = (*SINGLE, *DOUBLE)
+CASES = (*support.SINGLE, *support.DOUBLE)
 Case = tuple[str, dict[str, Any]]
 
 
@@ -43,7 +34,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def written(folder: Path, count: int, files: int = 1, group: int = 400) -> RecordFiles:
     """Records in so many files, in row groups of this size."""
-    clients = records_of(count)
+    clients = support.records_of(count)
     paths = []
     for number, part in enumerate(np.array_split(np.arange(count), files)):
         paths.append(str(folder / f"{files}-{group}-{number}.parquet"))
@@ -78,7 +69,7 @@ def test_blocks_add_up_in_any_order(tmp_path: Path, case: Case) -> None:
 
 
 def test_processes_add_up_the_same(tmp_path: Path) -> None:
-    drawing = Drawing(written(tmp_path, 3000), protocol_of(*LOCAL_TREE), seed=5)
+    drawing = Drawing(written(tmp_path, 3000), protocol_of(*support.LOCAL_TREE), seed=5)
     summed = in_processes(2)(drawing.vector, drawing.blocks, lambda blocks: None)
     assert np.array_equal(summed, drawing.vector(0))
 
@@ -86,7 +77,7 @@ def test_processes_add_up_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_estimate_is_within_four_of_its_errors(tmp_path: Path, case: Case) -> None:
     """False alarm below 1e-4 a case, by the normal tail at four errors; the seed is fixed."""
-    clients = records_of(20_000)
+    clients = support.records_of(20_000)
     records = written(tmp_path, 20_000, group=20_000)
     result = evaluate_one_record_clients(records, protocol_of(*case), seed=6)
     estimate = result.estimate
@@ -100,7 +91,7 @@ def test_the_estimate_is_within_four_of_its_errors(tmp_path: Path, case: Case) -
 
 def test_turns_are_uniform_and_every_record_reports_once(tmp_path: Path) -> None:
     """Both stages together have all records; 4 standard deviations, a false alarm of 6e-5."""
-    drawing = Drawing(written(tmp_path, 20_000), protocol_of(*DOUBLE[1]), seed=7)
+    drawing = Drawing(written(tmp_path, 20_000), protocol_of(*support.DOUBLE[1]), seed=7)
     early = drawing.devices.reported(drawing.query, drawing.counts(drawing.vector(0)))
     part = drawing.devices.first_turns / 256
     assert abs(early - 20_000 * part) < 4 * np.sqrt(20_000 * part * (1 - part))
@@ -108,7 +99,7 @@ def test_turns_are_uniform_and_every_record_reports_once(tmp_path: Path) -> None
 
 def test_one_record_is_too_few(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="at least two records, got 1"):
-        evaluate_one_record_clients(written(tmp_path, 1), protocol_of(*LOCAL_TREE))
+        evaluate_one_record_clients(written(tmp_path, 1), protocol_of(*support.LOCAL_TREE))
 
 
 def test_a_protocol_without_reports_of_one_record_is_refused(tmp_path: Path) -> None:
@@ -117,20 +108,20 @@ def test_a_protocol_without_reports_of_one_record_is_refused(tmp_path: Path) -> 
 
 
 SYMBOLS: Case = ("ustatistic", {"kernel": "auc(domain=range(bins=12))", "epsilon": 2.0})
-TOGETHER = (SINGLE[0], SYMBOLS, *DOUBLE)
+TOGETHER = (support.SINGLE[0], SYMBOLS, *support.DOUBLE)
 RUNS, RECORDS = 300, 800
 
 
 def samples(case: Case, stage: int) -> tuple[Floats, Floats]:
     """Counts of runs one by one and together, each of shape (RUNS, numbers)."""
-    terms, clients = terms_of(case, RECORDS), records_of(RECORDS)
+    terms, clients = support.terms_of(case, RECORDS), support.records_of(RECORDS)
     devices = terms.reports
     assert isinstance(devices, ReportsByInput)
-    stages = in_memory(all_payloads(terms, clients, SimulatedNoise(0)))
+    stages = support.in_memory(support.all_payloads(terms, clients, SimulatedNoise(0)))
     query = concluded(terms, stages).queries[stage]
     rng, apart, together = np.random.default_rng(1), [], []
     for run in range(RUNS):
-        payloads = device_payloads(terms, query, clients, SimulatedNoise(run))
+        payloads = support.device_payloads(terms, query, clients, SimulatedNoise(run))
         apart.append(devices.counts(query, payloads))
         held = devices.input_counts(query, clients, rng)
         assert held.sum() == RECORDS
@@ -150,7 +141,7 @@ def differences(first: Floats, second: Floats) -> tuple[Floats, float]:
 
 @pytest.mark.parametrize(
     ("case", "stage"),
-    [(case, stage) for case in TOGETHER for stage in range(2 if case in DOUBLE else 1)],
+    [(case, stage) for case in TOGETHER for stage in range(2 if case in support.DOUBLE else 1)],
     ids=str,
 )
 def test_means_and_variances_are_those_of_single_reports(case: Case, stage: int) -> None:
@@ -167,7 +158,7 @@ def test_means_and_variances_are_those_of_single_reports(case: Case, stage: int)
 
 
 def test_a_scale_thirty_percent_off_is_noticed() -> None:
-    apart, together = samples(SINGLE[0], 0)
+    apart, together = samples(support.SINGLE[0], 0)
     off = together.mean(axis=0) + 0.7 * (together - together.mean(axis=0))
     assert differences(apart, off)[1] < -0.5
     shifted = together + 0.3 * together.std(axis=0)

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from tacit.protocol.conversation import Protocol, Query
     from tacit.protocol.devices import DeviceReports
 
-UNIT = (0.0, 1.0)
-
 
 class Declarations:
     """The part of ``Protocol`` that audits, reports and laws read.
@@ -94,7 +92,7 @@ class Declarations:
 
     def audit_federation(self: Any, records: int, apart: bool) -> Clients:
         """Evenly spread records in the protocol's range, each of its own client where ``apart``."""
-        return federation(records, apart, *(self.score_range or UNIT))
+        return federation(records, apart, *(self.score_range or ()))
 
     @classmethod
     def self_test_cases(cls) -> audits.SelfTestCases:

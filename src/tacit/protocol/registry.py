@@ -13,14 +13,9 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar, cast
 
+from tacit.protocol import settings as words
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.settings import (
-    changed_settings,
-    known_settings,
-    problem_with,
-    spelled,
-    suggestion,
-)
+from tacit.protocol.settings import changed_settings, known_settings, problem_with
 
 PROTOCOL_GROUP = "tacit.protocols"
 COMPARISON_GROUP = "tacit.comparisons"
@@ -115,11 +110,11 @@ def known_name(word: str, names: Sequence[str]) -> str:
     >>> known_name("FedAUC", protocol_names())
     'fedauc'
     """
-    name = spelled(word, names)
+    name = words.spelled(word, names)
     if name is None:
         listed = ", ".join(names)
         raise SettingError(
-            "name", f"protocol must be one of {listed}, got {word!r}{suggestion(word, names)}"
+            "name", f"protocol must be one of {listed}, got {word!r}{words.suggestion(word, names)}"
         )
     return name
 

@@ -25,16 +25,10 @@ from tacit.metrics.ranking import plug_in_variance
 from tacit.privacy.cost import Cost, check_budget
 from tacit.privacy.mechanisms import interface
 from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise
-from tacit.protocol.conversation import (
-    ONE_REPLICATE,
-    ClientState,
-    Conversation,
-    Protocol,
-    Query,
-    Reply,
-)
+from tacit.protocol.conversation import ONE_REPLICATE, Conversation, Protocol
 from tacit.protocol.fields import bytes_sent
 from tacit.protocol.forecast import Forecast
+from tacit.protocol.steps import ClientState, Query, Reply
 from tacit.protocol.values import encode_query
 
 Form = Literal["even", "calibrated"]
@@ -252,10 +246,8 @@ def plausible_shapes(guess: float | None) -> tuple[Shape, ...]:
     if guess is not None and not 0.5 < guess < 1:
         raise ValueError(f"the guessed AUC must be above 0.5 and below 1, got {guess}")
     central = GUESSES[1] if guess is None else guess
-    shapes = [Shape(central), Shape(central, "calibrated")]
-    if guess is None:
-        shapes += [Shape(GUESSES[0]), Shape(GUESSES[-1])]
-    return tuple(shapes)
+    others = (Shape(GUESSES[0]), Shape(GUESSES[-1])) if guess is None else ()
+    return (Shape(central), Shape(central, "calibrated"), *others)
 
 
 ROUND_SECONDS = 2.0

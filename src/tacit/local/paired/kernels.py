@@ -214,10 +214,7 @@ def noisy_kernel(kernel: str, arrays: Any) -> mpc.Function:
     ``arrays`` is the module of array functions (``SharedRun.arrays``).
     """
 
-    def function(left: Any, right: Any) -> Any:
-        return _KERNELS[kernel](arrays, left, right) + left[-1] + right[-1]
-
-    return function
+    return lambda left, right: _KERNELS[kernel](arrays, left, right) + left[-1] + right[-1]
 
 
 def responding_kernel(kernel: str, threshold: int, arrays: Any) -> mpc.Function:
