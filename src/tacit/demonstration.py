@@ -161,7 +161,12 @@ def draw(scenes: Sequence[Scene]) -> Any:
     curve, calibration, estimates = (part.subplots() for part in figure.subfigures(1, 3))
     drawing.draw_evaluation(scenes[0].results[0][1], curve)
     _draw_calibration(scenes[0], calibration)
-    _draw_estimates(scenes, estimates)
+    bars = [
+        drawing.Bar(f"{name}\nepsilon {result.spent.epsilon:g}", result.auc, scene.exact)
+        for scene in scenes
+        for name, result in scene.results
+    ]
+    drawing.draw_bars(bars, "All estimates", "", "AUC", estimates)
     figure.suptitle("tacit demo (a simulation)")
     return figure
 
@@ -221,13 +226,3 @@ def _draw_calibration(scene: Scene, axes: Any) -> None:
     if histogram is not None:
         buckets = replace(histogram, buckets=DRAWN_BUCKETS)
         drawing.draw_reliability(buckets.reliability(), axes)
-
-
-def _draw_estimates(scenes: Sequence[Scene], axes: Any) -> None:
-    """Every estimate with its intervals, and the exact AUC of its records."""
-    bars = [
-        drawing.Bar(f"{name}\nepsilon {result.spent.epsilon:g}", result.auc, scene.exact)
-        for scene in scenes
-        for name, result in scene.results
-    ]
-    drawing.draw_bars(bars, "All estimates", "", "AUC", axes)

@@ -18,6 +18,10 @@ FOREIGN_UNIT = "the unit in its own file cannot be converted to the plan's"
 """Reason that a party gives where the plan needs another unit."""
 
 
+RESCALED = "map them by public bounds (--rescale LOW HIGH)"
+"""What helps where a unit cannot be converted to probabilities, and no cells are for it."""
+
+
 def default_unit(protocol: tp.Protocol) -> str:
     """The unit of a plan that names none: what its protocol takes, or probabilities."""
     return protocol.unit or units.PROBABILITY
@@ -142,21 +146,16 @@ def suited_to_scores(
     if chosen.unit is None or has_another_range(chosen) or units.are_convertible(unit, chosen.unit):
         return chosen
     if chosen.score_range == tp.UNIT_INTERVAL:
+        by_unit = chosen.for_unit(unit).unit == unit
+        remedy = "leave the choice of cells to the unit" if by_unit else RESCALED
         raise tp.DataError(
             f"{chosen.name} with these settings takes scores from 0 to 1, got the unit {unit!r}, "
-            f"which cannot be converted; {_remedy(chosen, unit)}"
+            f"which cannot be converted; {remedy}"
         )
     raise tp.DataError(
         f"{chosen.name} with these settings takes scores in {chosen.unit}, got the unit {unit!r}, "
         "which cannot be converted"
     )
-
-
-def _remedy(protocol: tp.Protocol, unit: str) -> str:
-    """What helps where a unit cannot be converted to probabilities."""
-    if protocol.for_unit(unit).unit == unit:
-        return "leave the choice of cells to the unit"
-    return "map them by public bounds (--rescale LOW HIGH)"
 
 
 def taken_by(

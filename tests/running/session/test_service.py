@@ -291,11 +291,9 @@ def until_answers(home: Path, coordinator: Coordinator) -> dict[int, bytes]:
     return messages
 
 
-def revealed(
-    home: Path, protocol: str, thresholds: int
-) -> tuple[tacit.Evaluation, list[dict[str, Any]]]:
+def revealed(home: Path, protocol: str) -> tuple[tacit.Evaluation, list[dict[str, Any]]]:
     """The coordinator's result of a run whose figure the parties alone learn, and their files."""
-    settings = f'name = "{protocol}"\nthresholds = {thresholds}\nmost_records = 1000'
+    settings = f'name = "{protocol}"\nthresholds = 5\nmost_records = 1000'
     settings += '\nreveal = "parties"'
     identity = disk.federation(home, settings, limit=disk.UNLIMITED)
     result = concluded(plan_file.Plan.read(home / "plan.toml"), disk.carried(home, identity), {})
@@ -305,20 +303,24 @@ def revealed(
 
 
 def test_each_party_is_told_in_a_file_of_its_own(tmp_path: Path) -> None:
-    """The coordinator's result, and every message that it had, are without a figure."""
-    result, files = revealed(tmp_path, "encrypted-auc", 10)
+    """The coordinator's result, and every message that it had, are without a figure, and without
+    the warnings that follow from one: of wide cells, which each party has."""
+    result, files = revealed(tmp_path, "encrypted-auc")
     assert any("told to the parties alone" in warning for warning in result.warnings)
-    expected = simulate(disk.pooled(tmp_path), tacit.EncryptedAUC(10, most_records=1000), NoNoise())
+    expected = simulate(disk.pooled(tmp_path), tacit.EncryptedAUC(5, most_records=1000), NoNoise())
     assert len({each["value"] for each in files}) == 1
     assert files[0]["value"] == pytest.approx(float(expected.server_result.value), abs=1e-6)
     low, high = files[0]["interval"]
     assert high - low == pytest.approx(2 * files[0]["half_range"])
     assert [each["party"] for each in files] == ["a", "b", "c"]
+    warnings = [result.warnings, *(each["warnings"] for each in files)]
+    wide = [any("wider than 0.01" in each for each in told) for told in warnings]
+    assert wide == [False, True, True, True]
 
 
 def test_each_party_is_told_the_figures_of_classes(tmp_path: Path) -> None:
     """One score is enough for two classes, of which both have the same AUC."""
-    for file in revealed(tmp_path, "encrypted-class-auc", 10)[1]:
+    for file in revealed(tmp_path, "encrypted-class-auc")[1]:
         areas = [each["measures"]["AUC"]["value"] for each in file["classes"]]
         assert len(areas) == 2
         assert file["value"] == pytest.approx(sum(areas) / 2)

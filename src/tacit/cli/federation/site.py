@@ -268,7 +268,7 @@ def _address(party: Path, server: str | None) -> str | None:
 def _show_terms(party: Path) -> PartyDesk:
     """Check records, plan and keys; show what a run asks and costs, and what the ledger allows."""
     is_invited = site.invitation_in(party.resolve().parent) is not None
-    if is_invited and not PartyFile.read(party).first_plan.is_complete:
+    if is_invited and not Plan.read(PartyFile.read(party).plan).is_complete:
         raise letters.LetterError(
             "this site has no roster yet: tacit join fetches it when the coordinator has admitted "
             "all sites"

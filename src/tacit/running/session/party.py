@@ -32,7 +32,7 @@ class Party:
     agreed to, and never releases more than that protocol's guarantee. It answers a step
     that is marked ``once`` only once in a run. It adds to one sum a step, over no fewer parties
     than were agreed; it adds to another attempt at that sum only when the last can never be
-    unmasked.
+    unmasked. ``memory`` is its client state.
 
     Parameters
     ----------

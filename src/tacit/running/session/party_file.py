@@ -18,7 +18,7 @@ from tacit.data import categories, form, reading, units
 from tacit.data.columns import RULES, Columns
 from tacit.data.engines.opening import DatabaseTable, is_address
 from tacit.ledger.entries import Limit
-from tacit.running.session import plan_file, toml_source
+from tacit.running.session import toml_source
 
 ONE_EACH = "every_record_another_person"
 """Key by which a party's file says that no person has two of its records."""
@@ -128,17 +128,6 @@ class PartyFile:
     def plan(self) -> Path:
         """The first plan's file."""
         return self.plans[0]
-
-    @property
-    def first_plan(self) -> plan_file.Plan:
-        """The first plan.
-
-        Raises
-        ------
-        PlanError : for a file that is not such a plan.
-        OSError : for a file that cannot be read.
-        """
-        return plan_file.Plan.read(self.plan)
 
     @property
     def state(self) -> Path:
