@@ -196,21 +196,16 @@ def _exact_pair(
     clients: Clients, query: Query, state: ClientState, pivot: Integers, field: releases.Released
 ) -> tuple[Integers, Integers]:
     """A batch's positives, and its residual rank sum in units, shape () or (R,)."""
-    ranks, records = _kept_ranks(clients, query, state), steps.public_records(query)
-    pivots = np.broadcast_to(pivot[..., np.newaxis], (*pivot.shape, clients.count))
-    counts, residuals = steps.pair_of_clients(clients, ranks, pivots)
-    reach = sensitivity(records, pivot)[..., np.newaxis]
-    units = influence.whole_units(residuals, reach, field.sensitivity)
-    return counts.sum(axis=-1), units.sum(axis=-1)
-
-
-def _kept_ranks(clients: Clients, query: Query, state: ClientState) -> Ragged[np.int64]:
     ranks, records = state.recall_field(RANKS), steps.public_records(query)
     if not isinstance(ranks, Ragged) or int(ranks.offsets[-1]) != clients.records:
         raise DataError("the client has not received the ranks of these scores")
     if int(ranks.maximum().max()) > 2 * (records - 1):
         raise DataError(f"ranks reach beyond the {records} records that were announced")
-    return ranks
+    pivots = np.broadcast_to(pivot[..., np.newaxis], (*pivot.shape, clients.count))
+    counts, residuals = steps.pair_of_clients(clients, ranks, pivots)
+    reach = sensitivity(records, pivot)[..., np.newaxis]
+    units = influence.whole_units(residuals, reach, field.sensitivity)
+    return counts.sum(axis=-1), units.sum(axis=-1)
 
 
 FIRST_ROUND_PARTS = (0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.2, 0.3)

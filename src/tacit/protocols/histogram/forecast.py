@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -155,80 +155,65 @@ def _placed(
     return np.concatenate([np.diff(each) for each in below]), placed
 
 
+DROPOUTS = "clients that vanish weaken the guarantee unless dropouts is set"
+
+
 def tree_families(scenario: tp.Scenario, metric: forecast.Metric) -> list[forecast.Family]:
     """Sums and clients' counts with looks, noisy sums in one round, exact sums, private reports."""
-    adjacencies = ("record", "replace")
-    aims = ("report", "auc") if metric == forecast.AUC else ("report",)
+    for_auc, adjacencies = metric == forecast.AUC, ("record", "replace")
+    aims: tuple[str, ...] = ("report", "auc") if for_auc else ("report",)
+    heights: tuple[int, ...] = PLANNED_HEIGHTS if for_auc else RATE_HEIGHTS
+    made: Any = partial(ScoreHistogram, epsilon=scenario.epsilon)
+    divided = partial(made, aim=aims[-1])  # what a tree's division of epsilon serves
+
+    def family(
+        trusts: tuple[tp.Trust, ...], given_up: str, *forms: Any, tuned: bool = False
+    ) -> forecast.Family:
+        return forecast.Family(forecast.accepted(forms), trusts, given_up, metric, tuned=tuned)
+
     looks = [
-        _looks(scenario, metric, trust, adjacency, aim)
+        family(
+            (tp.Trust.of(trust.word),),
+            _given_up(trust, aim),
+            partial(made, trust, adjacency=adjacency, aim=aim),
+        )
         for trust in (tp.SecureSum(), tp.Each())
         for adjacency in adjacencies
         for aim in aims
     ]
-    sums = [_noisy_sums(scenario, metric, adjacency) for adjacency in adjacencies]
-    exact = forecast.Family(
-        (ScoreHistogram(tp.ExactSum(), height=PLANNED_HEIGHT),),
+    sums = [
+        family(
+            (tp.Trust.SECURE_SUM,),
+            f"no party sees a single client's figures, and {DROPOUTS}",
+            *(partial(divided, tp.SecureSum(), height=each, adjacency=adj) for each in heights),
+        )
+        for adj in adjacencies
+    ]
+    exact = family(
         (tp.Trust.EXACT_SUM, tp.Trust.SECURE_SUM),
         "there is no differential privacy: the sum is exact, and epsilon is not kept",
-        metric,
+        partial(ScoreHistogram, tp.ExactSum(), height=PLANNED_HEIGHT),
     )
-    return [*looks, *sums, exact, _private_reports(scenario, metric)]
-
-
-DROPOUTS = "clients that vanish weaken the guarantee unless dropouts is set"
-
-
-def _noisy_sums(scenario: tp.Scenario, metric: forecast.Metric, adjacency: Any) -> forecast.Family:
-    heights = PLANNED_HEIGHTS if metric == forecast.AUC else RATE_HEIGHTS
-    noisy = partial(
-        ScoreHistogram, tp.SecureSum(), scenario.epsilon, adjacency=adjacency, aim=_aim(metric)
-    )
-    return forecast.Family(
-        forecast.accepted(partial(noisy, height=height) for height in heights),
-        (tp.Trust.SECURE_SUM,),
-        f"no party sees a single client's figures, and {DROPOUTS}",
-        metric,
-    )
-
-
-def _looks(
-    scenario: tp.Scenario, metric: forecast.Metric, trust: Any, adjacency: Any, aim: Any
-) -> forecast.Family:
-    """Looks at the scores, and the rest of epsilon for what they show to be needed."""
-    given_up = ["every client adds noise of its own, so the error grows with their number"]
-    if isinstance(trust, tp.SecureSum):
-        given_up = [DROPOUTS]
-    if aim == "auc":
-        given_up.insert(
-            0,
-            "most of epsilon goes to the AUC as one number, so the curve and all other figures "
-            "have several times the error",
-        )
-    return forecast.Family(
-        forecast.accepted(
-            [partial(ScoreHistogram, trust, scenario.epsilon, adjacency=adjacency, aim=aim)]
-        ),
-        (tp.Trust.of(trust.word),),
-        ", and ".join(given_up),
-        metric,
-    )
-
-
-def _private_reports(scenario: tp.Scenario, metric: forecast.Metric) -> forecast.Family:
-    private = partial(ScoreHistogram, tp.Local(), scenario.epsilon, aim=_aim(metric))
-    return forecast.Family(
-        forecast.accepted(partial(private, height=height) for height in LOCAL_HEIGHTS),
+    private = family(
         (tp.Trust.LOCAL, tp.Trust.EACH),
         "its AUC is less accurate than one that is asked for alone, since the same reports give "
         "the curve, rates and calibration as well",
-        metric,
+        *(partial(divided, tp.Local(), height=height) for height in LOCAL_HEIGHTS),
         tuned=True,
     )
+    return [*looks, *sums, exact, private]
 
 
-def _aim(metric: forecast.Metric) -> Literal["report", "auc"]:
-    """What a tree's division of epsilon should serve."""
-    return "auc" if metric == forecast.AUC else "report"
+def _given_up(trust: tp.SecureSum | tp.Each, aim: str) -> str:
+    """What looks at the scores give up, and the rest of epsilon for what they show to be needed."""
+    noise = "every client adds noise of its own, so the error grows with their number"
+    given_up = DROPOUTS if isinstance(trust, tp.SecureSum) else noise
+    if aim == "report":
+        return given_up
+    return (
+        "most of epsilon goes to the AUC as one number, so the curve and all other figures have "
+        f"several times the error, and {given_up}"
+    )
 
 
 def tree_traffic(protocol: ScoreHistogram, scenario: tp.Scenario) -> tp.Traffic:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,10 +22,10 @@ import numpy as np
 import tacit.protocol as tp
 from tacit.counts import tree_budget, tree_results
 from tacit.data.categories import Categories, check_names
-from tacit.privacy import doubles
 from tacit.protocol import audits, releases
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.shared import counting
+from tacit.protocols.shared.declared import lowered_noise
 from tacit.results.curves.curve import UNIT
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.figure import class_too_small, is_class_too_small
@@ -201,13 +200,6 @@ class GroupedHistogram(ScoreHistogram):
     @classmethod
     def self_test_cases(cls: Any) -> audits.SelfTestCases:
         """Counts of two groups, sound and with too little noise."""
-        groups = cls(epsilon=1.0, height=1, group_names=("x", "y"))
-        lowered = partial(doubles.ScaledNoise, 0.7)
-        return audits.SelfTestCases(
-            (
-                audits.AuditTrial(audits.COUNTS, "counts of private groups", False, groups),
-                audits.AuditTrial(
-                    audits.COUNTS, "the noise of groups 30 % too small", True, groups, lowered
-                ),
-            )
-        )
+        groups, broken = cls(epsilon=1.0, height=1, group_names=("x", "y")), "the noise of groups"
+        sound = "counts of private groups"
+        return lowered_noise(audits.COUNTS, sound, f"{broken} 30 % too small", groups)

@@ -293,6 +293,13 @@ class _Run:
         return every
 
 
+BY_REPLICATE = (
+    *("value", "privacy_error", "sampling_error", "positives", "negatives", "positives_error"),
+    *("approximation_error", "bias", "half_range", "laplace_error"),
+)
+"""What a result says of every replicate."""
+
+
 def _joined(parts: list[tuple[pooling.Rows, ServerResult]]) -> ServerResult:
     """The results of replicates that went different ways, in their order."""
     order = np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")
@@ -301,15 +308,5 @@ def _joined(parts: list[tuple[pooling.Rows, ServerResult]]) -> ServerResult:
         columns = [np.broadcast_to(getattr(result, name), rows.shape) for rows, result in parts]
         return np.concatenate(columns)[order]
 
-    return ServerResult(
-        value=together("value"),
-        privacy_error=together("privacy_error"),
-        sampling_error=together("sampling_error"),
-        positives=together("positives"),
-        negatives=together("negatives"),
-        positives_error=together("positives_error"),
-        approximation_error=together("approximation_error"),
-        bias=together("bias"),
-        half_range=together("half_range"),
-        laplace_error=together("laplace_error"),
-    )
+    numbers: dict[str, Any] = {name: together(name) for name in BY_REPLICATE}
+    return ServerResult(**numbers)

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.counts import influence, looks
-from tacit.metrics.cells.score_scale import ScoreScale
+from tacit.metrics.cells.score_scale import CentredScale, ScoreScale
 from tacit.protocol import releases
 from tacit.protocol.values import encode_query
 from tacit.protocols.shared import counting
@@ -198,8 +198,11 @@ def query_scale(query: tp.Query) -> ScoreScale:
     ------
     ValueError : for cell edges that are not one fewer than the cells, finite and ascending.
     """
-    base: ScoreScale = query.protocol.score_scale
-    return counting.published_scale(query, 1 << look_height(query)) or base
+    protocol, knots = query.protocol, query.broadcast.get(counting.KNOTS)
+    if knots is not None:
+        return counting.scale_of_knots(protocol, knots, 1 << look_height(query))
+    base: ScoreScale = protocol.score_scale
+    return base
 
 
 def placed(clients: tp.Clients, query: tp.Query) -> tp.Clients:
@@ -209,8 +212,13 @@ def placed(clients: tp.Clients, query: tp.Query) -> tp.Clients:
     ------
     DataError : for a score outside [0, 1] where scores are probabilities.
     """
-    zoomed = None if query.broadcast.get(counting.KNOTS) is None else query_scale(query)
-    return counting.placed_on(zoomed, query.protocol, clients)
+    protocol: tp.ScaledScores = query.protocol
+    if query.broadcast.get(counting.KNOTS) is None:
+        return protocol.on_scale(clients)
+    scale = query_scale(query)
+    if protocol.score_range is not None:
+        tp.check_scores_in_unit_interval(clients)
+    return clients.rescored(CentredScale(scale.knots, scale.low, scale.high))
 
 
 def by_knots(query: tp.Query) -> tuple[list[tp.Query], Integers]:

@@ -49,14 +49,13 @@ from tacit.data.categories import check_names
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.metrics.ranking import auc
 from tacit.metrics.trees import TreeNoise
-from tacit.privacy import doubles
 from tacit.protocol import audits, releases
 from tacit.protocol.conversation import ONE_REPLICATE
 from tacit.protocol.declared import NO_REPORTS
 from tacit.protocol.scenario import planned_scale
 from tacit.protocols.multiclass import forests, second_round
 from tacit.protocols.shared import counting
-from tacit.protocols.shared.declared import CountingProtocol, forest_model
+from tacit.protocols.shared.declared import CountingProtocol, forest_model, lowered_noise
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.figure import MACRO_AUC
 
@@ -374,16 +373,11 @@ class MulticlassHistogram(CountingProtocol):
     @classmethod
     def self_test_cases(cls: Any) -> tp.SelfTestCases:
         """The numbers of three classes, sound and with too little noise."""
-        classes = cls(epsilon=2.0, height=2, classes=("a", "b", "c"))
-        lowered = partial(doubles.ScaledNoise, 0.7)
-        return tp.SelfTestCases(
-            (
-                tp.AuditTrial(audits.SUMS, "numbers of classes", False, classes),
-                tp.AuditTrial(
-                    audits.SUMS, "the noise of classes 30 % too small", True, classes, lowered
-                ),
-            )
+        classes, broken = (
+            cls(epsilon=2.0, height=2, classes=("a", "b", "c")),
+            "the noise of classes",
         )
+        return lowered_noise(audits.SUMS, "numbers of classes", f"{broken} 30 % too small", classes)
 
     def audit_federation(self, records: int, apart: bool) -> tp.Clients:
         """Records of all classes in turn, whose scores lie in cells of their own."""

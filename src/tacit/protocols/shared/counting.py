@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.counts import influence
-from tacit.metrics.cells.score_scale import CentredScale, ScoreScale
+from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.metrics.trees import TreeNoise, consistent_leaves
 from tacit.protocol import releases
 
@@ -88,17 +88,6 @@ KNOTS = "knots"
 """Field of a query: the scores at the inner edges of its cells."""
 
 
-def published_scale(query: tp.Query, cells: int) -> ScoreScale | None:
-    """The scale of the cell edges that a query publishes; None where it publishes none.
-
-    Raises
-    ------
-    ValueError : for cell edges that are not one fewer than the cells, finite and ascending.
-    """
-    knots = query.broadcast.get(KNOTS)
-    return None if knots is None else scale_of_knots(query.protocol, knots, cells)
-
-
 def scale_of_knots(protocol: tp.ScaledScores, knots: Any, cells: int) -> ScoreScale:
     """The scale whose equal cells end at these cell edges.
 
@@ -111,22 +100,6 @@ def scale_of_knots(protocol: tp.ScaledScores, knots: Any, cells: int) -> ScoreSc
         raise ValueError(f"{KNOTS} must be {cells - 1} 64-bit floats, got {received}")
     base = protocol.score_scale
     return ScoreScale(knots, base.low, base.high)
-
-
-def placed_on(
-    scale: ScoreScale | None, protocol: tp.ScaledScores, clients: tp.Clients
-) -> tp.Clients:
-    """The clients with positions for scores: on published cells, or on the protocol's scale.
-
-    Raises
-    ------
-    DataError : for a score outside [0, 1] where scores are probabilities.
-    """
-    if scale is None:
-        return protocol.on_scale(clients)
-    if protocol.score_range is not None:
-        tp.check_scores_in_unit_interval(clients)
-    return clients.rescored(CentredScale(scale.knots, scale.low, scale.high))
 
 
 LEVEL = "level"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 import tacit.protocol as tp
 from tacit.arrays import Floats
 from tacit.metrics.ranking import top_hits
+from tacit.privacy import doubles
 from tacit.protocol import audits
 from tacit.protocol.declared import LOCAL, LOCAL_PAGE, NOBODY
 from tacit.protocol.fields import ragged_of
@@ -149,6 +151,19 @@ def guesses_from_noisy_scores(
         protocol, tp.Clients.from_arrays(scores, labels), tp.SimulatedNoise(seed)
     )
     yield _guesses("scores with noise", True, received, labels)
+
+
+def lowered_noise(
+    topic: str, sound: str, broken: str, protocol: tp.Protocol
+) -> audits.SelfTestCases:
+    """A mechanism for an audit's self-test, and the same with noise 30 % too small."""
+    lowered = partial(doubles.ScaledNoise, 0.7)
+    return audits.SelfTestCases(
+        (
+            audits.AuditTrial(topic, sound, False, protocol),
+            audits.AuditTrial(topic, broken, True, protocol, lowered),
+        )
+    )
 
 
 REPORTING = 8
