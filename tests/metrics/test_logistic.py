@@ -70,3 +70,9 @@ def test_noise_that_leaves_no_line_gives_none() -> None:
         calibration_line(ODDS, positives / 100, negatives / 100, lambda w: 1e4 * float(w @ w))
         is None
     )
+
+
+def test_cells_whose_log_odds_are_infinite_have_a_line() -> None:
+    positives, negatives = counts(0.3, 0.8)
+    odds = np.concatenate([[-np.inf], ODDS[1:-1], [np.inf]])
+    assert calibration_line(odds, positives, negatives, silent) is not None
