@@ -25,11 +25,6 @@ SEAL_EVERY = 10_000
 """Number of reports of a sealed batch, by default."""
 
 
-def system_clock() -> datetime:
-    """The time now, in UTC."""
-    return datetime.now(UTC)
-
-
 class Intake:
     """The state of a collector: its open log, the tokens that are spent, and its counters.
 
@@ -53,7 +48,7 @@ class Intake:
         self,
         folder: Folder,
         seal_every: int = SEAL_EVERY,
-        clock: Callable[[], datetime] = system_clock,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         disk: log.Disk | None = None,
     ) -> None:
         self._folder, self._seal_every, self._clock = folder, seal_every, clock

@@ -343,7 +343,8 @@ def conduct_run(
     with flower.start(log, *command, "--run-config", programs.settings_text(allowed)) as program:
         try:
             for line in program.lines(deadline + SLACK):
-                number = number or _number(line)
+                match = STARTED.search(line)
+                number = number or (match[1] if match else "")
                 _report(line, tell, verbose)
         except BaseException:
             _stop(coordinator, number, verbose)
@@ -354,11 +355,6 @@ def conduct_run(
     if not result.exists():
         raise programs.DeploymentError(_reason(coordinator, number, verbose))
     return Conducted.read(result)
-
-
-def _number(line: str) -> str:
-    match = STARTED.search(line)
-    return match[1] if match else ""
 
 
 def _report(line: str, tell: programs.Tell, verbose: programs.Tell | None) -> None:

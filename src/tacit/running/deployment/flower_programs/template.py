@@ -202,7 +202,7 @@ class Forks:
             end.setblocking(False)
         signal.set_wakeup_fd(self._signalled.fileno())
         for number in (signal.SIGCHLD, signal.SIGTERM):
-            signal.signal(number, _noted)
+            signal.signal(number, lambda *_: None)  # it wakes the selector
         for file in (listener, owner, self._signals):
             self._selector.register(file, selectors.EVENT_READ, None)
 
@@ -346,10 +346,6 @@ def _leave_quickly(status: int) -> NoReturn:
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
     os._exit(status)
-
-
-def _noted(*_: object) -> None:
-    """Let a signal wake the selector."""
 
 
 def _kill(process: int) -> None:
