@@ -33,6 +33,7 @@ from tacit.data.persons import as_persons, counted
 from tacit.data.ragged import Ragged, Scalar, StoredScores, ascending_order, by_client, dealt
 
 if TYPE_CHECKING:
+    from tacit.data.engines.pieces import ClassFunctions
     from tacit.data.ragged import Ranking
 
 
@@ -385,6 +386,10 @@ class Clients:
             shape = (max(len(self.category_names), 1), *shape)
         index = place * self.count + self.client_of_record
         return np.bincount(index, minlength=int(np.prod(shape))).reshape(shape).astype(np.int64)
+
+    def summed(self, functions: ClassFunctions) -> NDArray[np.int64] | None:
+        """Sums over records by a statement, shape (K,); None where records are read for it."""
+        return None
 
     def ragged(self, values: NDArray[Scalar]) -> Ragged[Scalar]:
         """Values of shape (..., M), cut like these clients' records."""

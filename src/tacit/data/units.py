@@ -5,7 +5,7 @@ others from 0 to 1 gives a wrong figure that looks like any other; a range of pr
 refusal that one record causes, would reveal something about that record to others. So units are
 named, and names are compared.
 
-A linear map is one that does not fall anywhere, not even by rounding.
+Maps of scores that an engine computes as memory does, to the last bit.
 """
 
 from __future__ import annotations
@@ -46,11 +46,16 @@ class LinearMap:
     def __call__(self, scores: ArrayLike) -> Floats:
         """The images of scores."""
         moved = np.asarray(scores, dtype=np.float64)
-        if (self.shift, self.divisor) != (0.0, 1.0):
+        if self.moves:
             moved = (moved - self.shift) / self.divisor
         if np.isinf(self.low) and np.isinf(self.high):
             return moved
         return np.clip(moved, self.low, self.high)
+
+    @property
+    def moves(self) -> bool:
+        """Whether there is a difference or a quotient."""
+        return (self.shift, self.divisor) != (0.0, 1.0)
 
 
 PROBABILITY, PERCENT, LOG_ODDS, REAL = "probability", "percent", "log-odds", "real"
@@ -135,7 +140,7 @@ def converted(scores: ArrayLike, unit: str, target: str) -> Floats:
 
 
 def conversion(unit: str, target: str) -> Callable[[Floats], Floats]:
-    """``converted`` as a map of scores; of percentages a linear one.
+    """``converted`` as a map of scores; of percentages one that an engine can compute.
 
     Examples
     --------

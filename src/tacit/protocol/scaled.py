@@ -14,7 +14,7 @@ from typing import Any, Self
 from tacit.arrays import Floats
 from tacit.data import units
 from tacit.data.clients import Clients
-from tacit.data.engines.cells import LARGEST, least_scores
+from tacit.data.engines.pieces import LARGEST, least_scores
 from tacit.data.errors import DataError
 from tacit.metrics.cells import score_scale
 from tacit.metrics.cells.score_scale import PROBABILITY, SCALES, ScoreScale, named_scale

@@ -6,16 +6,14 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
-import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.data.engines.cells import LARGEST, counting, least_scores
+from tacit.data.engines.pieces import LARGEST, least_scores
 from tacit.data.engines.statements import (
     DIALECTS,
     DUCKDB,
-    NUMBER,
     Relation,
     cell_expression,
     counting_statement,
@@ -89,35 +87,3 @@ def test_labels_of_any_type_are_found_by_their_words(
 def test_a_name_that_cannot_be_quoted_is_refused(name: str) -> None:
     with pytest.raises(DataError, match="a name in SQL must be a text"):
         DUCKDB.quoted(name)
-
-
-TRIED_EDGES = st.lists(
-    st.one_of(
-        st.floats(-10, 10, allow_nan=False),
-        st.sampled_from([-np.inf, np.inf, 0.0, 1.0, np.nextafter(1.0, 2.0), 1.0 + 1e-9]),
-    ),
-    min_size=1,
-    max_size=30,
-)
-
-
-@settings(max_examples=40)
-@given(TRIED_EDGES, st.lists(st.floats(-10, 10, allow_nan=False), min_size=2, max_size=30))
-def test_bins_find_the_cells_of_a_search(edges: list[float], scores: list[float]) -> None:
-    ascending = np.sort(np.array(edges))
-    inside = ascending[np.abs(ascending) <= 10]
-    tried = np.unique([*scores, *inside])
-    ends = float(tried.min()), float(tried.max())
-    # one row a score, by the statement that counts
-    CONNECTION.register("given", pa.table({"s": tried, "row": np.arange(tried.size)}))
-    table = "(SELECT s, row, 1 AS label FROM given)"
-    statement, tables = counting(
-        Relation(DUCKDB, table, "s", "label", "row", NUMBER), ascending, ends, 0
-    )
-    if tables:
-        CONNECTION.register("tacit_bins", pa.table(tables[0].columns))
-    else:
-        assert np.ptp(tried) * 1e300 < 1e5  # too narrow for bins
-    rows = CONNECTION.execute(statement).fetchall()
-    cells = [cell for _, cell in sorted((int(row[0]), row[2]) for row in rows)]
-    assert cells == np.searchsorted(ascending, tried, side="right").tolist()

@@ -177,18 +177,20 @@ def test_an_unknown_scale_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", SCALES)
-def test_positions_are_linear_in_a_cell_and_half_of_an_open_one_is_as_wide_as_its_neighbour(
-    name: str,
-) -> None:
+def test_slopes_and_open_ends_give_the_positions_nearby(name: str) -> None:
     scale = named_scale(name)
-    knots, half = scale.knots, 0.5 / scale.cells
-    at_knots = scale.positions(knots)
-    middles = scale.positions((knots[:-1] + knots[1:]) / 2)
-    # near 1 a middle is rounded to a double
-    np.testing.assert_allclose(middles, (at_knots[:-1] + at_knots[1:]) / 2, rtol=1e-5)
-    if scale.low is None and scale.high is None:
-        assert scale.positions(2 * knots[0] - knots[1]) == pytest.approx(half)
-        assert scale.positions(2 * knots[-1] - knots[-2]) == pytest.approx(1 - half)
+    below, above = scale.open_ends
+    knots = scale.knots
+    middles = (knots[:-1] + knots[1:]) / 2
+    starts = knots[:-1]
+    lines = scale.positions(starts) + scale.slopes(starts) * (middles - starts)
+    np.testing.assert_allclose(scale.positions(middles), lines, rtol=1e-12)
+    assert (below is None) == (scale.low is not None)
+    if below is not None and above is not None:
+        # half of an open cell lies within the width of its neighbour
+        half = 0.5 * float(scale.slopes(np.array([below[0] - below[1]]))[0])
+        assert scale.positions(below[0] - below[1]) == pytest.approx(half)
+        assert scale.positions(above[0] + above[1]) == pytest.approx(1 - half)
 
 
 EDGES = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, unique=True)

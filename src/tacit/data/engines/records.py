@@ -16,12 +16,13 @@ from tacit.arrays import Floats, Integers
 from tacit.data.categories import Categories
 from tacit.data.clients import Clients
 from tacit.data.engines import statements
-from tacit.data.engines.cells import counting
+from tacit.data.engines.pieces import ScorePieces, counting, summing
 from tacit.data.engines.ranking import Ascending
 from tacit.data.engines.statements import ConstantTable
 from tacit.data.engines.stored import batch_of
 from tacit.data.errors import DataError, no_column
 from tacit.data.form import reads_as_number, with_remedy
+from tacit.data.units import LinearMap
 
 Progress = Callable[[int], AbstractContextManager[Callable[[int], None]]]
 
@@ -124,6 +125,34 @@ class EngineRecords:
             counts[stratum, 1 - label, min(int(cell), edges.size), whose] += records
         self._check_sizes(counts.sum(axis=(0, 1, 2)), counts[:, 0].sum(axis=(0, 1)))
         return counts if by_group else counts[0]
+
+    def sums(self, pieces: ScorePieces, maps: Sequence[LinearMap] = ()) -> Integers | None:
+        """The sum over each client's records, by a statement; None for too many pieces.
+
+        Parameters
+        ----------
+        pieces : the whole numbers, of images.
+        maps : through which scores go one after another.
+
+        Raises
+        ------
+        DataError : where the table changed since it was summarised.
+        """
+        if pieces.edges.size >= self._engine.most_cells:
+            return None
+        mapped = replace(self._plain, maps=tuple(maps))
+        ends = np.array(self.ends)
+        for each in maps:
+            ends = each(ends)
+        made = summing(mapped, pieces, (float(ends[0]), float(ends[1])), int(self.sizes.sum()))
+        known = np.zeros((3, self.sizes.size), dtype=np.int64)
+        for client, *numbers in self._engine.rows(*made):
+            whose = self._index.get(str(client))
+            if whose is None:
+                raise self._changed()
+            known[:, whose] = [int(number) for number in numbers]
+        self._check_sizes(known[0], known[1])
+        return known[2]
 
     def batches(self) -> Iterator[Clients]:
         """All records in batches.

@@ -1,7 +1,7 @@
 """Statements that count, check and list the records of a table, in the dialects of engines.
 
-How engines write names, numbers and types in SQL. DuckDB is given small tables of numbers with a
-statement.
+How engines write names, numbers and types in SQL; small tables of numbers are given with a
+statement, or written into it.
 
 A record's cell is found by a balanced tree of comparisons with the cells' edges: as many
 comparisons as the logarithm of the number of cells. The edges are doubles with all of their digits,
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.data.errors import DataError
 from tacit.data.form import LABEL_WORDS
+from tacit.data.units import LinearMap
 
 CLIENT, CLASS, CELL, RECORDS = "client", "class", "cell", "records"
 TOTAL, CELLS = "total", "cells"
@@ -150,6 +151,42 @@ class ConstantTable:
     name: str
     columns: dict[str, NDArray[Any]]
 
+    def source(self, dialect: Dialect) -> str:
+        """The table as a statement reads it: its name, where the engine is given it, or its rows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> table = ConstantTable("t", {"i": np.array([0]), "x": np.array([0.5])})
+        >>> table.source(DUCKDB)
+        't'
+        >>> print(table.source(POSTGRES))
+        (SELECT i, CAST(x AS double precision) AS x FROM (VALUES
+          (0, 0.5e0)
+        ) AS listed(i, x)) AS t
+        """
+        if dialect.given_tables:
+            return self.name
+        written = [_written(column, dialect) for column in self.columns.values()]
+        rows = ",\n  ".join(f"({', '.join(row)})" for row in zip(*written, strict=True))
+        cast = ", ".join(
+            name if _whole(column) else f"CAST({name} AS {dialect.number}) AS {name}"
+            for name, column in self.columns.items()
+        )
+        listed = ", ".join(self.columns)
+        return f"(SELECT {cast} FROM (VALUES\n  {rows}\n) AS listed({listed})) AS {self.name}"
+
+
+def _whole(column: NDArray[Any]) -> bool:
+    return column.dtype.kind == "i"
+
+
+def _written(column: NDArray[Any], dialect: Dialect) -> list[str]:
+    """The numbers of a column as they are written."""
+    if _whole(column):
+        return [str(number) for number in column.tolist()]
+    return [dialect.literal(number) for number in column.tolist()]
+
 
 @dataclass(frozen=True)
 class Relation:
@@ -162,6 +199,7 @@ class Relation:
     score, label : the names of the columns; None for records without labels.
     client : the column of clients; None where all records are one client's.
     label_kind : what is known about the type of labels.
+    maps : through which scores go one after another.
     group, groups : the column of private groups and their agreed names, which are strata of the
         classes; None and none where records have no groups.
     """
@@ -172,6 +210,7 @@ class Relation:
     label: str | None
     client: str | None = None
     label_kind: str = UNKNOWN
+    maps: tuple[LinearMap, ...] = ()
     group: str | None = None
     groups: tuple[str, ...] = ()
 
@@ -182,8 +221,11 @@ class Relation:
 
     @property
     def score_value(self) -> str:
-        """The score as a double."""
-        return f"CAST({self.dialect.quoted(self.score)} AS {self.dialect.number})"
+        """The score as a double; with ends of its images, NULL where it is not finite."""
+        value = f"CAST({self.dialect.quoted(self.score)} AS {self.dialect.number})"
+        for each in self.maps:
+            value = linear_expression(value, each, self.dialect)
+        return value
 
     @property
     def class_value(self) -> str:
@@ -306,6 +348,35 @@ FROM (
   GROUP BY client, class, cell
 ) AS counted_records
 ORDER BY client, class, cell"""
+
+
+def linear_expression(score: str, mapped: LinearMap, dialect: Dialect) -> str:
+    """The image of a score in SQL.
+
+    Examples
+    --------
+    >>> linear_expression("s", LinearMap(0.5, 2.0), DUCKDB)
+    '((s - (0.5e0)) / 2.0e0)'
+    >>> print(linear_expression("s", LinearMap(high=1.0), DUCKDB))
+    CASE WHEN ISFINITE(s) THEN
+      CASE WHEN s > 1.0e0 THEN 1.0e0
+      ELSE s END END
+    """
+    moved = score
+    if mapped.moves:
+        shift, divisor = dialect.literal(mapped.shift), dialect.literal(mapped.divisor)
+        moved = f"(({score} - ({shift})) / {divisor})"
+    ends = [
+        (sign, end) for sign, end in (("<", mapped.low), (">", mapped.high)) if np.isfinite(end)
+    ]
+    if not ends:
+        return moved
+    cases = "\n  ".join(
+        f"WHEN {moved} {sign} {dialect.literal(end)} THEN {dialect.literal(end)}"
+        for sign, end in ends
+    )
+    # engines take NaN for the largest number, which would become an end
+    return f"CASE WHEN {dialect.is_finite(score)} THEN\n  CASE {cases}\n  ELSE {moved} END END"
 
 
 def indented(text: str, margin: int) -> str:

@@ -6,7 +6,7 @@ that need all records at once read them into memory, at their first use.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, reduce
 from typing import Protocol
 
@@ -17,10 +17,12 @@ from tacit.arrays import Floats, Integers
 from tacit.data.categories import Categories
 from tacit.data.checking import check_unit_of
 from tacit.data.clients import Clients
-from tacit.data.engines.cells import least_scores
+from tacit.data.engines.pieces import ClassFunctions, ScorePieces, least_scores
 from tacit.data.engines.ranking import Ascending, listed, ranked
 from tacit.data.errors import DataError
 from tacit.data.ragged import Ranked, Ranking, client_order
+from tacit.data.units import LinearMap
+from tacit.metrics.cells.score_scale import ScoreScale
 
 Map = Callable[[Floats], Floats]
 
@@ -51,6 +53,15 @@ class Stored(Protocol):
         ----------
         edges : the inner edges of B cells, ascending, shape (B-1,).
         by_group : whether they are counted for each group, shape (G, 2, B, K).
+        """
+
+    def sums(self, pieces: ScorePieces, maps: Sequence[LinearMap] = ()) -> Integers | None:
+        """The sum of records' whole numbers of every client, shape (K,); None as for ``counts``.
+
+        Parameters
+        ----------
+        pieces : the whole numbers, of images.
+        maps : through which scores go one after another.
         """
 
     def batches(self) -> Iterator[Clients]:
@@ -135,6 +146,16 @@ class StoredClients(Clients):
         if counted is not None:
             return counted
         return reduce(np.add, (batch.counts_in(edges, by_group) for batch in self.batches()))
+
+    def summed(self, functions: ClassFunctions) -> Integers | None:
+        """Sums over records' positions by a statement, where linear maps and a scale give these."""
+        if not self._maps or not isinstance(self._maps[-1], ScoreScale):
+            return None
+        before = [each for each in self._maps[:-1] if isinstance(each, LinearMap)]
+        pieces = functions.on(self._maps[-1])
+        if pieces is None or len(before) < len(self._maps) - 1:
+            return None
+        return self.stored.sums(pieces, before)
 
     def batches(self) -> Iterator[Clients]:
         """The records in batches that fit into memory, each of all clients."""
@@ -308,6 +329,9 @@ class CountedRecords:
         bounds = np.concatenate(([0], starts, [self.edges.size + 1]))
         in_cells = np.diff(below[:, :, bounds], axis=2)
         return in_cells if by_group else in_cells.sum(axis=0)
+
+    def sums(self, pieces: ScorePieces, maps: Sequence[LinearMap] = ()) -> None:
+        """None: counts say nothing of scores inside a cell."""
 
     def batches(self) -> Iterator[Clients]:
         """No record is known.

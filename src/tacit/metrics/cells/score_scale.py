@@ -185,6 +185,11 @@ WHOLE_PART = 1 - 2.0**-40
 """Largest part of a cell that lies below a score in it, so that rounding keeps it in its cell."""
 
 
+OpenEnd = tuple[float, float]
+"""A cell edge k, and the width w of the cell next to it: below it the part ``w / (w + k - s)`` of
+the open cell is below a score s, and above it ``1 - w / (w + s - k)``."""
+
+
 def with_ends(inner: Floats, low: float | None, high: float | None) -> Floats:
     """Ascending places with the least and the largest before and after them.
 
@@ -296,6 +301,30 @@ class ScoreScale:
                 made[last] = self.knots[-1] + width[last] * (1 / (1 - part[last]) - 1)
         return made
 
+    def slopes(self, scores: Floats) -> Floats:
+        """How fast positions rise with the score, or in an open cell with the part below it, (M,).
+
+        Parameters
+        ----------
+        scores : shape (M,).
+        """
+        cells = self._table.cells(scores)
+        with np.errstate(over="ignore"):
+            slopes = 1 / (self._widths[cells] * self.cells)
+        is_open = (self.low is None) & (cells == 0) | (self.high is None) & (
+            cells == self.knots.size
+        )
+        return np.where(is_open, 1 / self.cells, slopes)
+
+    @property
+    def open_ends(self) -> tuple[OpenEnd | None, OpenEnd | None]:
+        """The cell edges of the open cells below and above, with the widths of their neighbours."""
+        first, last = float(self.knots[0]), float(self.knots[-1])
+        return (
+            (first, float(self._widths[0])) if self.low is None else None,
+            (last, float(self._widths[-1])) if self.high is None else None,
+        )
+
     @cached_property
     def single_doubles(self) -> NDArray[np.bool_]:
         """Which cells hold one double only, shape (n,): all their records are tied."""
@@ -327,6 +356,10 @@ class EvenScale(ScoreScale):
         """The positions."""
         return np.asarray(positions, dtype=np.float64)
 
+    def slopes(self, scores: Floats) -> Floats:
+        """One everywhere, shape (M,)."""
+        return np.ones(scores.size)
+
 
 @dataclass(frozen=True, eq=False)
 class CentredScale(ScoreScale):
@@ -339,6 +372,11 @@ class CentredScale(ScoreScale):
             return positions
         cells = np.minimum((positions * self.cells).astype(np.int64), self.cells - 1)
         return np.where(self.single_doubles[cells], (cells + 0.5) / self.cells, positions)
+
+    def slopes(self, scores: Floats) -> Floats:
+        """How fast positions rise, shape (M,): not in cells of a single double."""
+        single = self.single_doubles[self._table.cells(scores)]
+        return np.where(single, 0.0, super().slopes(scores))
 
 
 def single_doubles(knots: Floats, low: float | None, high: float | None) -> NDArray[np.bool_]:
