@@ -22,7 +22,7 @@ from tacit.api import evaluate
 from tacit.data.clients import Clients
 from tacit.data.splitting import binormal_scores
 from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.results.estimate import Estimate, Numbers
+from tacit.results.estimate import Estimate
 from tacit.results.evaluation import Evaluation
 from tacit.results.measures.computing import CURVE_CELLS, calibration_curve
 from tacit.results.measures.figures import too_few_records
@@ -97,7 +97,7 @@ class Repetition:
 
     estimated: Mapping[str, Estimate]
     exact: Mapping[str, Estimate]
-    curve: Mapping[str, Numbers] | None
+    curve: Mapping[str, Floats] | None
 
 
 def _cell(table: str, data: str, size: int, bench: Bench) -> list[Measured]:
@@ -139,11 +139,11 @@ def _repetitions(data: str, size: int, bench: Bench, runs: range) -> list[Repeti
     return made
 
 
-def _curve(result: Evaluation) -> Mapping[str, Numbers] | None:
+def _curve(result: Evaluation) -> Mapping[str, Floats] | None:
     """The smooth calibration curve alone, without the time that other curves take."""
     if result.histogram is None or too_few_records(result.measures.view) is not None:
         return None
-    return calibration_curve(result.measures.view.merged(CURVE_CELLS))
+    return calibration_curve(result.measures.view.merged(CURVE_CELLS)) or None
 
 
 def _figures(result: Evaluation) -> Mapping[str, Estimate]:
@@ -192,8 +192,7 @@ def _band_rows(table: str, row: str, repetitions: list[Repetition]) -> Iterator[
         covered = []
         for curve in known:
             place = round(part * (len(curve["predicted"]) - 1))
-            stated = (curve[name][place] for name in ("predicted", *BAND))
-            predicted, low, high = (math.nan if each is None else each for each in stated)
+            predicted, low, high = (curve[name][place] for name in ("predicted", *BAND))
             true = scipy.special.expit((scipy.special.logit(predicted) - SHIFT) / FACTOR)
             covered.append(bool(low <= true <= high))
         yield _coverage(table, f"{row} at {part:g} of its length", covered, "pointwise band")
