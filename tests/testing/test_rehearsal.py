@@ -27,8 +27,7 @@ from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.privacy.noise import NoiseSource, NoNoise, SystemNoise
 from tacit.protocol.conversation import Conversation, Query, Reply, Step, View, step, unshared
 from tacit.protocol.values import decode_values, encode_values, query_kinds
-from tacit.protocols.encrypted import protocol as masked_protocol
-from tacit.protocols.encrypted.confirming import opened
+from tacit.protocols.encrypted import confirming
 from tacit.protocols.encrypted.hidden import HiddenAUC
 from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.protocols.published.fhe import protocol as fhe_protocol
@@ -427,8 +426,8 @@ def test_a_cheating_aggregator_is_caught_by_every_party_and_told_one_bit(
                 query = replace(query, broadcast={**query.broadcast, "answer": wrong})
             reply = yield query
 
-    real = opened
-    for module in (masked_protocol, fhe_protocol):
+    real = confirming.opened
+    for module in (confirming, fhe_protocol):
         monkeypatch.setattr(module, "opened", changed)
     with pytest.raises(RunError) as caught:
         rehearse(clients, protocol)
