@@ -257,6 +257,15 @@ def test_a_limit_that_would_be_passed_is_declined_without_numbers(tmp_path: Path
     assert "1.5" not in str(caught.value)
 
 
+def test_a_stranger_is_not_answered(tmp_path: Path) -> None:
+    disk.federation(tmp_path, disk.FEDAUC)
+    desk = disk.desk_of(tmp_path, 0)
+    for message in (b"", b"x" * 40, b"x" * 400):
+        with pytest.raises(SignedMessageError):
+            desk.answer(message)
+    assert not list(desk.party_file.state.glob("*.run"))
+
+
 def test_letters_of_two_runs_do_not_mix(tmp_path: Path) -> None:
     identity = disk.federation(tmp_path, disk.FEDAUC)
     one, other = (disk.coordinated(tmp_path, identity) for _ in range(2))
