@@ -29,16 +29,7 @@ from tacit.collecting.folder import (
 from tacit.collecting.intake import ACCEPTED, Intake
 from tacit.collecting.log import DIGEST_PREFIX, REPORT_HEADER, STAGE_PLACE, read_log
 from tacit.privacy.noise import SimulatedNoise
-from tests.collecting.support import (
-    DOUBLE,
-    all_payloads,
-    faulty,
-    messages_of,
-    new_folder,
-    records_of,
-    stored_payloads,
-    terms_of,
-)
+from tests.collecting import support
 
 CAMPAIGN = Path(__file__).parents[2] / "examples" / "phone" / "campaign.toml"
 
@@ -54,7 +45,7 @@ def taken(intake: Intake, messages: list[bytes]) -> list[bool]:
 
 def collected(folder: Folder) -> list[bytes]:
     """All payloads, in ascending order."""
-    return sorted(bytes(each) for stage in stored_payloads(folder) for each in stage)
+    return sorted(bytes(each) for stage in support.stored_payloads(folder) for each in stage)
 
 
 def payloads_in(messages: list[bytes]) -> list[bytes]:
@@ -91,7 +82,7 @@ def test_a_bad_report_is_refused(
 ) -> None:
     year = [2020]
     intake = Intake(folder, clock=lambda: datetime(year[0], 1, 1, tzinfo=UTC))
-    (message,) = messages_of(folder, 1)
+    (message,) = support.messages_of(folder, 1)
     assert refusal(intake, mistake(message)) == reason
     for year[0] in (2019, 2101):
         assert refusal(intake, message) == "closed"
@@ -100,14 +91,14 @@ def test_a_bad_report_is_refused(
 
 
 def test_tokens_of_another_key_or_campaign_are_refused(tmp_path: Path) -> None:
-    folder, other = new_folder(tmp_path / "a"), new_folder(tmp_path / "b")
-    (message,) = messages_of(other, 1)
+    folder, other = support.new_folder(tmp_path / "a"), support.new_folder(tmp_path / "b")
+    (message,) = support.messages_of(other, 1)
     moved = message[:5] + folder.campaign.digest[:DIGEST_PREFIX] + message[5 + DIGEST_PREFIX :]
     assert refusal(Intake(folder), moved) == "token"
 
 
 def test_a_token_is_spent_once_also_after_a_restart(folder: Folder) -> None:
-    intake, messages = Intake(folder, seal_every=5), messages_of(folder, 8)
+    intake, messages = Intake(folder, seal_every=5), support.messages_of(folder, 8)
     assert all(taken(intake, messages[:5]) + taken(intake, messages[5:7]))
     intake.close()
     again = Intake(Folder(folder.path), seal_every=5)
@@ -119,7 +110,7 @@ def test_a_token_is_spent_once_also_after_a_restart(folder: Folder) -> None:
 
 
 def test_a_token_is_held_while_its_report_is_stored(folder: Folder) -> None:
-    intake, (message,) = Intake(folder), messages_of(folder, 1)
+    intake, (message,) = Intake(folder), support.messages_of(folder, 1)
     serial = intake.check(message)
     with pytest.raises(ReportError) as caught:
         intake.check(message)
@@ -129,7 +120,7 @@ def test_a_token_is_held_while_its_report_is_stored(folder: Folder) -> None:
 
 
 def test_a_payload_of_nobody_is_not_stored(folder: Folder) -> None:
-    intake, (good, other) = Intake(folder), messages_of(folder, 2)
+    intake, (good, other) = Intake(folder), support.messages_of(folder, 2)
     bad = other[: REPORT_HEADER.size] + b"\xff" * (len(other) - REPORT_HEADER.size)
     assert taken(intake, [good, bad]) == [True, False]
     assert taken(intake, [other]) == [True]
@@ -138,7 +129,7 @@ def test_a_payload_of_nobody_is_not_stored(folder: Folder) -> None:
 
 def test_a_sealed_batch_holds_the_reports_without_their_order(folder: Folder) -> None:
     """The chance that 200 reports stay in their order is 1 in 200!."""
-    intake, messages = Intake(folder, seal_every=200), messages_of(folder, 200)
+    intake, messages = Intake(folder, seal_every=200), support.messages_of(folder, 200)
     taken(intake, messages)
     sent = [message[REPORT_HEADER.size :] for message in messages]
     sealed = [
@@ -157,7 +148,7 @@ def test_sealing_may_be_interrupted_anywhere(
     folder: Folder, monkeypatch: pytest.MonkeyPatch, calls: int
 ) -> None:
     """Whatever was written when the process died, each report is there once, then and later."""
-    intake, messages = Intake(folder, seal_every=100), messages_of(folder, 20)
+    intake, messages = Intake(folder, seal_every=100), support.messages_of(folder, 20)
     taken(intake, messages)
     intake.close()
     left = [calls]
@@ -188,7 +179,7 @@ def test_sealing_may_be_interrupted_anywhere(
 @pytest.mark.parametrize("call", ["write", "fsync"])
 def test_a_full_disk_stores_nothing_and_reports_come_again(folder: Folder, call: str) -> None:
     faults = set[str]()
-    intake, messages = Intake(folder, disk=faulty(faults)), messages_of(folder, 4)
+    intake, messages = Intake(folder, disk=support.faulty(faults)), support.messages_of(folder, 4)
     taken(intake, messages[:2])
     faults.add(call)
     serials = [intake.check(message) for message in messages[2:]]
@@ -205,7 +196,7 @@ def test_a_full_disk_stores_nothing_and_reports_come_again(folder: Folder, call:
 def test_a_group_counts_once_where_a_failed_log_could_not_be_cut_at_once(folder: Folder) -> None:
     """It may be whole in the failed log: nobody may send it again before it is gone from there."""
     faults = set[str]()
-    intake, messages = Intake(folder, disk=faulty(faults)), messages_of(folder, 3)
+    intake, messages = Intake(folder, disk=support.faulty(faults)), support.messages_of(folder, 3)
     faults |= {"fsync", "truncate"}
     for message in messages:
         intake.check(message)
@@ -241,9 +232,9 @@ def test_a_disk_that_is_full_when_a_batch_is_sealed_loses_and_doubles_nothing(
     folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The group that fills a log is stored, also where there is no room for another log."""
-    intake, messages = Intake(folder, seal_every=3), messages_of(folder, 4)
+    intake, messages = Intake(folder, seal_every=3), support.messages_of(folder, 4)
     with monkeypatch.context() as patch:
-        patch.setattr(Intake, "_new_log", lambda _: faulty({"fsync"}).fsync(0))
+        patch.setattr(Intake, "_new_log", lambda _: support.faulty({"fsync"}).fsync(0))
         assert taken(intake, messages[:3]) == [True, True, True]
     assert intake.counters["not sealed"] == 1
     assert taken(intake, messages[3:]) == [True]
@@ -253,7 +244,7 @@ def test_a_disk_that_is_full_when_a_batch_is_sealed_loses_and_doubles_nothing(
 
 def test_a_log_that_is_damaged_before_it_is_sealed_stays_and_reports_go_on(folder: Folder) -> None:
     """A fault that no retry mends must not end the one task that writes for everybody."""
-    intake, messages = Intake(folder, seal_every=3), messages_of(folder, 5)
+    intake, messages = Intake(folder, seal_every=3), support.messages_of(folder, 5)
     taken(intake, messages[:2])
     log = folder.reports / log_name(1)
     content = bytearray(log.read_bytes())
@@ -271,7 +262,7 @@ def test_reading_while_a_batch_is_sealed_counts_each_report_once(
     folder: Folder, monkeypatch: pytest.MonkeyPatch, listing: int
 ) -> None:
     """A log is sealed after one of the listings of a reader."""
-    intake, messages = Intake(folder), messages_of(folder, 6)
+    intake, messages = Intake(folder), support.messages_of(folder, 6)
     taken(intake, messages)
     intake.close()
     listed, left = Path.iterdir, [listing]
@@ -292,10 +283,10 @@ def test_reading_while_a_batch_is_sealed_counts_each_report_once(
 
 def test_a_log_of_another_campaign_is_refused(tmp_path: Path) -> None:
     """Logs have names that are the same everywhere; somebody may have copied one."""
-    folders = [new_folder(tmp_path / name) for name in ("here", "there")]
+    folders = [support.new_folder(tmp_path / name) for name in ("here", "there")]
     for folder in folders:
         intake = Intake(folder)
-        taken(intake, messages_of(folder, 2))
+        taken(intake, support.messages_of(folder, 2))
         intake.close()
     here, there = (folder.reports / log_name(1) for folder in folders)
     here.write_bytes(there.read_bytes())
@@ -322,7 +313,7 @@ def test_a_report_that_a_crash_cut_is_said_and_may_come_again(
     start = [str(CAMPAIGN), "--folder", str(tmp_path)]
     CliRunner().invoke(serve_campaign, start)
     folder = Folder(tmp_path)
-    intake, messages = Intake(folder), messages_of(folder, 3)
+    intake, messages = Intake(folder), support.messages_of(folder, 3)
     taken(intake, messages)
     intake.close()
     path = folder.reports / log_name(1)
@@ -341,7 +332,7 @@ def test_a_report_that_a_crash_cut_is_said_and_may_come_again(
 def test_a_changed_length_loses_no_report_and_frees_no_token(folder: Folder, place: int) -> None:
     """Whoever reads: the next start, and an estimate meanwhile."""
     intake = Intake(folder)
-    taken(intake, messages_of(folder, 30))
+    taken(intake, support.messages_of(folder, 30))
     intake.close()
     path = folder.reports / log_name(1)
     content = path.read_bytes()
@@ -353,11 +344,11 @@ def test_a_changed_length_loses_no_report_and_frees_no_token(folder: Folder, pla
     assert path.read_bytes() == damaged
 
 
-@pytest.mark.parametrize("case", DOUBLE, ids=str)
+@pytest.mark.parametrize("case", support.DOUBLE, ids=str)
 def test_stages_follow_one_another(tmp_path: Path, case: tuple[str, dict[str, object]]) -> None:
-    folder = new_folder(tmp_path, terms_of(case))
+    folder = support.new_folder(tmp_path, support.terms_of(case))
     intake = Intake(folder, seal_every=300)
-    early = messages_of(folder, 500)
+    early = support.messages_of(folder, 500)
     taken(intake, early[:400])
     with pytest.raises(CampaignError, match="needs the reports of 2 stages, got 1"):
         evaluation_of(folder.campaign, folder.stages(), 40)
@@ -367,11 +358,11 @@ def test_stages_follow_one_another(tmp_path: Path, case: tuple[str, dict[str, ob
     intake.follow_stage()
     assert intake.store([early[400]]) == ["stage"]
     intake.settle(held, stored=False)
-    late = messages_of(folder, 3000, stage=1, seed=1)
+    late = support.messages_of(folder, 3000, stage=1, seed=1)
     assert refusal(intake, early[450]) in ("stage", "size")
     assert all(taken(intake, late))
     assert signed.content["stage"] == 1
-    assert [each.shape[0] for each in stored_payloads(folder)] == [400, 3000]
+    assert [each.shape[0] for each in support.stored_payloads(folder)] == [400, 3000]
     result = evaluation_of(folder.campaign, folder.stages(), 40)
     assert abs(result.estimate.value - 0.76) < 5 * result.estimate.privacy_error + 0.05
     with pytest.raises(CampaignError, match="the last one is open"):
@@ -380,8 +371,8 @@ def test_stages_follow_one_another(tmp_path: Path, case: tuple[str, dict[str, ob
 
 def test_a_stage_stays_open_where_nobody_can_sign_the_next_one(tmp_path: Path) -> None:
     """Its key may have been moved to another machine: no other key is made in its place."""
-    folder = new_folder(tmp_path, terms_of(DOUBLE[1]))
-    intake, messages = Intake(folder), messages_of(folder, 2)
+    folder = support.new_folder(tmp_path, support.terms_of(support.DOUBLE[1]))
+    intake, messages = Intake(folder), support.messages_of(folder, 2)
     key = folder.coordinator_key.read_text(encoding="ascii")
     folder.coordinator_key.unlink()
     with pytest.raises(CampaignError, match=r"coordinator\.key does not exist"):
@@ -396,9 +387,9 @@ def test_a_stage_stays_open_where_nobody_can_sign_the_next_one(tmp_path: Path) -
 
 def test_what_was_signed_is_what_the_estimate_uses(tmp_path: Path) -> None:
     """The second query follows from the reports of the first stage alone: it can be made again."""
-    folder = new_folder(tmp_path, terms_of(DOUBLE[1]))
+    folder = support.new_folder(tmp_path, support.terms_of(support.DOUBLE[1]))
     intake = Intake(folder)
-    taken(intake, messages_of(folder, 300))
+    taken(intake, support.messages_of(folder, 300))
     signed = folder.next_stage().content["report"]
     again = folder.campaign.terms.reports.instructions(folder.query(1))
     assert np.allclose(signed["grid"], again["grid"], rtol=1e-12)
@@ -409,8 +400,8 @@ SIZES = (0, 1, 40, 3, 7, 1, 90, 12)
 
 def test_every_file_is_counted_once(tmp_path: Path) -> None:
     """Whether fewer or more than there are processors, with reports in logs or without."""
-    terms = terms_of()
-    (payloads,) = all_payloads(terms, records_of(sum(SIZES)), SimulatedNoise(0))
+    terms = support.terms_of()
+    (payloads,) = support.all_payloads(terms, support.records_of(sum(SIZES)), SimulatedNoise(0))
     query, serials = stage_query(terms, []), np.zeros(0, dtype=np.uint64)
     opened, *sealed = np.split(payloads, np.cumsum(SIZES[1:])[:-1])
     for number, part in enumerate(sealed):
@@ -429,7 +420,7 @@ def test_every_file_is_counted_once(tmp_path: Path) -> None:
 def test_an_error_of_reading_is_raised_and_no_thread_stays(tmp_path: Path) -> None:
     damaged = tmp_path / "batch-1-0.parquet"
     damaged.write_bytes(b"PAR1 no batch PAR1")
-    terms = terms_of()
+    terms = support.terms_of()
     stored = StoredReports((damaged,), np.zeros((0, 1), dtype=np.uint8))
     with pytest.raises(ValueError, match="Parquet"):
         stored.counts(terms.reports, stage_query(terms, []))

@@ -19,14 +19,7 @@ from tacit.collecting.folder import Folder
 from tacit.collecting.intake import Intake
 from tacit.collecting.log import Disk
 from tacit.collecting.service import Bucket, Paced, application
-from tests.collecting.support import (
-    DOUBLE,
-    faulty,
-    messages_of,
-    new_folder,
-    stored_payloads,
-    terms_of,
-)
+from tests.collecting import support
 
 Client = httpx.AsyncClient
 
@@ -48,7 +41,7 @@ def with_client(folder: Folder, work: Callable[[Client], Awaitable[Any]], **opti
 
 
 def test_a_report_is_stored_and_counted_once(folder: Folder) -> None:
-    (message,) = messages_of(folder, 1)
+    (message,) = support.messages_of(folder, 1)
 
     async def work(client: Client) -> None:
         first = await client.post("/reports", content=message)
@@ -61,7 +54,7 @@ def test_a_report_is_stored_and_counted_once(folder: Folder) -> None:
         assert (await client.get("/health")).json() == {"stage": 0, "waiting": 0}
 
     with_client(folder, work)
-    assert [each.shape[0] for each in stored_payloads(folder)] == [1]
+    assert [each.shape[0] for each in support.stored_payloads(folder)] == [1]
 
 
 def posted(folder: Folder, *bodies: bytes, **options: Any) -> list[httpx.Response]:
@@ -86,7 +79,7 @@ def got(folder: Folder, path: str, **options: Any) -> httpx.Response:
 
 
 def test_a_batch_says_which_of_its_reports_were_refused(folder: Folder) -> None:
-    messages = messages_of(folder, 5)
+    messages = support.messages_of(folder, 5)
     (response,) = posted(folder, b"".join([*messages[:3], messages[1], messages[4]]) + b"rest")
     assert response.status_code == 200
     # the twin of a report that is being stored is asked to come again
@@ -124,7 +117,7 @@ def test_a_body_that_does_not_come_is_given_up(
 def test_no_acknowledgement_before_the_disk_has_it(folder: Folder, call: str) -> None:
     """With a disk that fails the answer is 503, nothing is stored, and the same bytes may come."""
     faults = set[str]()
-    intake, (message,) = Intake(folder, disk=faulty(faults)), messages_of(folder, 1)
+    intake, (message,) = Intake(folder, disk=support.faulty(faults)), support.messages_of(folder, 1)
     faults.add(call)
 
     async def work(client: Client) -> None:
@@ -132,12 +125,12 @@ def test_no_acknowledgement_before_the_disk_has_it(folder: Folder, call: str) ->
         assert refused.status_code == 503
         assert refused.headers["Retry-After"] == "1"
         assert refused.json()["refused"][0]["reason"] == "disk"
-        assert stored_payloads(folder)[0].shape[0] == 0
+        assert support.stored_payloads(folder)[0].shape[0] == 0
         faults.clear()
         assert (await client.post("/reports", content=message)).status_code == 200
 
     with_client(folder, work, intake=intake)
-    assert stored_payloads(folder)[0].shape[0] == 1
+    assert support.stored_payloads(folder)[0].shape[0] == 1
 
 
 def test_an_acknowledgement_waits_for_fsync(folder: Folder) -> None:
@@ -149,7 +142,7 @@ def test_an_acknowledgement_waits_for_fsync(folder: Folder) -> None:
 
     intake = Intake(folder, disk=Disk(fsync=noted))
     order.clear()
-    messages = messages_of(folder, 3)
+    messages = support.messages_of(folder, 3)
 
     async def work(client: Client) -> None:
         for message in messages:
@@ -161,7 +154,7 @@ def test_an_acknowledgement_waits_for_fsync(folder: Folder) -> None:
 
 
 def test_more_than_the_rate_is_asked_to_come_again(folder: Folder) -> None:
-    sent = posted(folder, *messages_of(folder, 3), rate=1e-6 + 2)
+    sent = posted(folder, *support.messages_of(folder, 3), rate=1e-6 + 2)
     assert [each.status_code for each in sent] == [200, 200, 429]
 
 
@@ -174,8 +167,8 @@ def test_a_bucket_fills_with_time() -> None:
 
 
 def test_documents_and_estimates_are_served(tmp_path: Path) -> None:
-    folder = new_folder(tmp_path, terms_of(DOUBLE[1]))
-    early = messages_of(folder, 300)
+    folder = support.new_folder(tmp_path, support.terms_of(support.DOUBLE[1]))
+    early = support.messages_of(folder, 300)
 
     async def work(client: Client) -> None:
         signed = (await client.get("/campaign")).json()
@@ -185,14 +178,14 @@ def test_documents_and_estimates_are_served(tmp_path: Path) -> None:
         assert (await client.get("/estimate")).json()["estimate"] is None
         folder.next_stage()
         assert (await client.get("/stage/1")).json()["document"].startswith("{")
-        late = await client.post("/reports", content=messages_of(folder, 1)[0])
+        late = await client.post("/reports", content=support.messages_of(folder, 1)[0])
         assert late.json()["refused"][0]["reason"] == "stage"
 
     with_client(folder, work)
 
 
 def test_the_estimate_has_an_interval(folder: Folder) -> None:
-    posted(folder, b"".join(messages_of(folder, 1000)))
+    posted(folder, b"".join(support.messages_of(folder, 1000)))
     content = got(folder, "/estimate").json()
     assert content["reports"] == 1000
     assert content["low"] < content["estimate"] < content["high"]
@@ -200,7 +193,7 @@ def test_the_estimate_has_an_interval(folder: Folder) -> None:
 
 def test_nothing_about_a_sender_is_kept(folder: Folder) -> None:
     headers = {"User-Agent": "remembered-agent", "X-Forwarded-For": "203.0.113.77"}
-    posted(folder, *messages_of(folder, 1), headers=headers)
+    posted(folder, *support.messages_of(folder, 1), headers=headers)
     contents = [path.read_bytes() for path in folder.path.rglob("*") if path.is_file()]
     assert not any(b"remembered" in each or b"203.0.113" in each for each in contents)
 
@@ -209,19 +202,19 @@ def test_a_page_may_stand_beside(tmp_path: Path) -> None:
     page = tmp_path / "page"
     page.mkdir()
     (page / "index.html").write_text("<p>hello</p>", encoding="utf-8")
-    assert got(new_folder(tmp_path), "/", page=page).text == "<p>hello</p>"
+    assert got(support.new_folder(tmp_path), "/", page=page).text == "<p>hello</p>"
 
 
 @pytest.mark.parametrize("page", [".", "campaign", "campaign/keys"])
 def test_a_page_whose_folder_holds_keys_is_refused(tmp_path: Path, page: str) -> None:
     """A campaign's folder lies beside its file by default: a page there would hand out its keys."""
-    folder = new_folder(tmp_path)
+    folder = support.new_folder(tmp_path)
     with pytest.raises(CampaignError, match="keys and reports would be handed out"):
         application(folder, Intake(folder), 1e6, tmp_path / page)
 
 
 def test_reports_without_a_token_use_up_nothing_of_the_rate(folder: Folder) -> None:
-    messages = messages_of(folder, 3)
+    messages = support.messages_of(folder, 3)
     forged = [message[:14] + bytes(16) + message[30:] for message in messages]
     bodies = [*[b"".join(forged)] * 5, *messages, b"".join([*forged, messages[2]])]
     sent = posted(folder, *bodies, rate=1e-6 + 2)
@@ -232,7 +225,7 @@ def test_reports_without_a_token_use_up_nothing_of_the_rate(folder: Folder) -> N
 
 @pytest.mark.parametrize("number", ["0", "2", "01", "9" * 5000, "x", "%31"])
 def test_other_stages_than_there_are_have_no_document(tmp_path: Path, number: str) -> None:
-    folder = new_folder(tmp_path, terms_of(DOUBLE[1]))
+    folder = support.new_folder(tmp_path, support.terms_of(support.DOUBLE[1]))
     assert got(folder, f"/stage/{number}").status_code == 404
 
 

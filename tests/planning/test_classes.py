@@ -11,32 +11,29 @@ import pytest
 from click.testing import CliRunner
 
 import tacit
-from tacit.api import evaluate
+import tacit.protocol as tp
 from tacit.cli import main
 from tacit.metrics.ranking import auc
 from tacit.planning.planner import choose, plan
-from tacit.protocol.registry import SettingError, protocol_of
-from tacit.protocol.scenario import Scenario, Shape
-from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC
 
-THREE = Scenario(6_000, 2_000, 10, 1.0, 3)
+THREE = tp.Scenario(6_000, 2_000, 10, 1.0, 3)
 NAMES = THREE.class_names
-SHAPE = Shape(0.8)
+SHAPE = tp.Shape(0.8)
 
 
 def test_drawn_classes_have_the_aucs_of_the_shape() -> None:
     """Each of three is known to 0.0035: five such errors are 0.018."""
-    clients = Scenario(30_000, 10_000, 7, 1.0, 3).drawn(SHAPE, seed=0)
+    clients = tp.Scenario(30_000, 10_000, 7, 1.0, 3).drawn(SHAPE, seed=0)
     assert clients.count == 7
-    problems = EncryptedClassAUC(NAMES).problems(clients)
+    problems = tacit.EncryptedClassAUC(NAMES).problems(clients)
     by_class = [auc(each.scores, each.labels) for each in problems]
     assert np.allclose(by_class, 0.8, atol=0.018)
 
 
 def test_the_predicted_bytes_are_those_of_a_run() -> None:
-    scenario = Scenario(600, 200, 3, 1.0, 3)
-    protocol = EncryptedClassAUC(NAMES, thresholds=100, most_records=600)
-    result = evaluate(scenario.drawn(SHAPE, seed=0), protocol)
+    scenario = tp.Scenario(600, 200, 3, 1.0, 3)
+    protocol = tacit.EncryptedClassAUC(NAMES, thresholds=100, most_records=600)
+    result = tacit.evaluate(scenario.drawn(SHAPE, seed=0), protocol)
     sent = float(np.mean(result.traffic.bytes_sent))
     predicted = protocol.traffic(scenario)
     assert predicted.bytes_per_client == pytest.approx(sent, rel=0.01)
@@ -82,7 +79,7 @@ def test_records_with_a_score_of_each_class_have_a_default_protocol() -> None:
     assert [part.name for part in result.breakdown.parts] == list(NAMES)
     chosen = choose(10, 6_000, None, "encrypted", classes=("cat", "dog", "bird"))
     assert chosen.options.startswith("--protocol encrypted-class-auc --classes cat,dog,bird")
-    assert chosen.protocol == EncryptedClassAUC(("cat", "dog", "bird"), most_records=10_000)
+    assert chosen.protocol == tacit.EncryptedClassAUC(("cat", "dog", "bird"), most_records=10_000)
 
 
 def test_the_command_plans_and_chooses(tmp_path: Path) -> None:
@@ -104,5 +101,5 @@ def test_the_command_plans_and_chooses(tmp_path: Path) -> None:
 
 
 def test_a_malicious_aggregator_is_declined_in_one_sentence() -> None:
-    with pytest.raises(SettingError, match="has no setting 'adversary'"):
-        protocol_of("encrypted-class-auc", {"adversary": "malicious"})
+    with pytest.raises(tp.SettingError, match="has no setting 'adversary'"):
+        tp.protocol_of("encrypted-class-auc", {"adversary": "malicious"})

@@ -12,80 +12,65 @@ import math
 import numpy as np
 import pytest
 
-from tacit.api import evaluate
-from tacit.data.clients import Clients
-from tacit.local.hierarchical.protocol import HierarchicalAUC
-from tacit.local.paired.protocol import PairedUStatistic
+import tacit
 from tacit.local.two_round.protocol import TwoRoundAUC, interpolation_bias
-from tacit.local.ustatistic.protocol import UStatistic
 from tacit.metrics.ranking import auc
-from tacit.protocol.conversation import Protocol
 from tacit.protocol.forecast import AUC, Forecast, Metric, placement, wanted
 from tacit.protocol.scenario import Scenario, Shape
-from tacit.protocols.dpauc.protocol import DPAUC
-from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC
-from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.fedauc.protocol import FedAUC, expected_geometry
 from tacit.protocols.histogram.figure_forecast import ece_of, precision_of
 from tacit.protocols.histogram.forecast import tree_forecast
-from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.protocols.multiclass.protocol import MulticlassHistogram
-from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.protocols.published.fhe.packing import cumulative_counts
-from tacit.protocols.published.ustatistics import (
-    PublishedHierarchicalAUC,
-    PublishedUStatistic,
-)
-from tacit.results.evaluation import Evaluation
 from tacit.results.measures.computing import Measures
-from tacit.running.evaluating import repeat
 
 FEW, LONE = Scenario(3000, 900, 10, 1.0), Scenario(3000, 900, 3000, 3.0)
 THREE = Scenario(6_000, 2_000, 10, 1.0, 3)
 EVEN = Shape(0.8)
 CLASSES = THREE.class_names
 
-PAIRS: list[tuple[Protocol, Scenario]] = [
+PAIRS: list[tuple[tacit.Protocol, Scenario]] = [
     (FedAUC(1.0), FEW),
     (FedAUC(1.0, trust="local"), FEW),
-    (DPAUC(1.0, 20), FEW),
-    (DPAUC(1.0, 20, adjacency="label"), FEW),
-    (PublishedDPAUC(1.0, 50, "randomised-response", "label"), FEW),
-    (ScoreHistogram("secure-sum", 1.0), FEW),
-    (ScoreHistogram("secure-sum", 1.0, 8), FEW),
-    (ScoreHistogram("secure-sum", 1.0, 6, scale="even"), FEW),
-    (ScoreHistogram("local", 3.0, 5), LONE),
+    (tacit.DPAUC(1.0, 20), FEW),
+    (tacit.DPAUC(1.0, 20, adjacency="label"), FEW),
+    (tacit.PublishedDPAUC(1.0, 50, "randomised-response", "label"), FEW),
+    (tacit.ScoreHistogram("secure-sum", 1.0), FEW),
+    (tacit.ScoreHistogram("secure-sum", 1.0, 8), FEW),
+    (tacit.ScoreHistogram("secure-sum", 1.0, 6, scale="even"), FEW),
+    (tacit.ScoreHistogram("local", 3.0, 5), LONE),
     (TwoRoundAUC(3.0), LONE),
     (TwoRoundAUC(3.0, "public"), LONE),
-    (HierarchicalAUC(3.0, 4), LONE),
-    (UStatistic("auc(domain=range(bins=8))", 3.0), LONE),
-    (PairedUStatistic("auc", 3.0), LONE),
-    (PairedUStatistic("auc", 3.0, matchings=2, noise="laplace"), LONE),
-    (MulticlassHistogram(epsilon=1.0, classes=CLASSES), THREE),
-    (MulticlassHistogram(epsilon=1.0, classes=CLASSES, adjacency="replace"), THREE),
-    (MulticlassHistogram("each", 4.0, classes=CLASSES), THREE),
+    (tacit.HierarchicalAUC(3.0, 4), LONE),
+    (tacit.UStatistic("auc(domain=range(bins=8))", 3.0), LONE),
+    (tacit.PairedUStatistic("auc", 3.0), LONE),
+    (tacit.PairedUStatistic("auc", 3.0, matchings=2, noise="laplace"), LONE),
+    (tacit.MulticlassHistogram(epsilon=1.0, classes=CLASSES), THREE),
+    (tacit.MulticlassHistogram(epsilon=1.0, classes=CLASSES, adjacency="replace"), THREE),
+    (tacit.MulticlassHistogram("each", 4.0, classes=CLASSES), THREE),
 ]
 
 
 def name_of(value: object) -> str:
-    return getattr(value, "name", "") if isinstance(value, Protocol) else ""
+    return getattr(value, "name", "") if isinstance(value, tacit.Protocol) else ""
 
 
 every_pair = pytest.mark.parametrize(("protocol", "scenario"), PAIRS, ids=name_of)
 
 
-def predicted(protocol: Protocol, scenario: Scenario, metric: Metric | None = None) -> Forecast:
+def predicted(
+    protocol: tacit.Protocol, scenario: Scenario, metric: Metric | None = None
+) -> Forecast:
     """Of the protocol's figure, or of another metric, where scores have the even shape."""
     forecast = protocol.forecast(scenario, EVEN, metric or Metric.of_figure(protocol.figure))
     assert forecast is not None
     return forecast
 
 
-def measured(protocol: Protocol, scenario: Scenario, sets: int, times: int) -> float:
+def measured(protocol: tacit.Protocol, scenario: Scenario, sets: int, times: int) -> float:
     errors = []
     for seed in range(sets):
         clients = scenario.drawn(EVEN, seed)
-        errors.append(repeat(clients, protocol, times, seed) - protocol.exact(clients))
+        errors.append(tacit.repeat(clients, protocol, times, seed) - protocol.exact(clients))
     return math.sqrt(float(np.mean(np.concatenate(errors) ** 2)))
 
 
@@ -97,7 +82,9 @@ def measured(protocol: Protocol, scenario: Scenario, sets: int, times: int) -> f
     ],
     ids=name_of,
 )
-def test_the_predicted_error_is_the_measured_one(protocol: Protocol, scenario: Scenario) -> None:
+def test_the_predicted_error_is_the_measured_one(
+    protocol: tacit.Protocol, scenario: Scenario
+) -> None:
     error = predicted(protocol, scenario).error
     assert 0.7 < error / measured(protocol, scenario, 5, 30) < 1.4
 
@@ -105,7 +92,7 @@ def test_the_predicted_error_is_the_measured_one(protocol: Protocol, scenario: S
 def test_the_predicted_exact_macro_auc_errs_as_measured() -> None:
     """120 runs know it to 6.5 %."""
     scenario = Scenario(1_500, 500, 3, 1.0, 3)
-    protocol = EncryptedClassAUC(CLASSES, thresholds=50, most_records=1_500)
+    protocol = tacit.EncryptedClassAUC(CLASSES, thresholds=50, most_records=1_500)
     drawn = [scenario.drawn(EVEN, seed) for seed in range(120)]
     errors = [protocol.noiseless_value(each) - protocol.exact(each) for each in drawn]
     error = predicted(protocol, scenario).error
@@ -113,12 +100,12 @@ def test_the_predicted_exact_macro_auc_errs_as_measured() -> None:
 
 
 def test_a_prediction_of_another_epsilon_would_be_noticed() -> None:
-    error = predicted(DPAUC(2.0, 20), FEW).error
-    assert error / measured(DPAUC(1.0, 20), FEW, 15, 10) < 0.7
+    error = predicted(tacit.DPAUC(2.0, 20), FEW).error
+    assert error / measured(tacit.DPAUC(1.0, 20), FEW, 15, 10) < 0.7
 
 
 @every_pair
-def test_more_records_never_hurt(protocol: Protocol, scenario: Scenario) -> None:
+def test_more_records_never_hurt(protocol: tacit.Protocol, scenario: Scenario) -> None:
     errors = [predicted(protocol, scenario.scaled(more)).standard_error for more in (1, 4, 16)]
     assert errors == sorted(errors, reverse=True)
 
@@ -126,7 +113,7 @@ def test_more_records_never_hurt(protocol: Protocol, scenario: Scenario) -> None
 @every_pair
 @pytest.mark.parametrize("records", [2, 3, 10])
 def test_tiny_federations_get_an_answer(
-    protocol: Protocol, scenario: Scenario, records: int
+    protocol: tacit.Protocol, scenario: Scenario, records: int
 ) -> None:
     """Without a warning; whether it is feasible is another question."""
     clients, classes = min(records, scenario.clients), scenario.classes
@@ -165,7 +152,10 @@ def test_the_geometry_of_a_sample_is_that_of_all_ranks() -> None:
 
 def test_the_encrypted_bias_is_that_of_straight_lines() -> None:
     """Against the noiseless trapezoid area of half a million records, to a tenth of the bias."""
-    scenario, protocol = Scenario(500_000, 250_000, 2, 1.0), EncryptedAUC(25, most_records=500_000)
+    scenario, protocol = (
+        Scenario(500_000, 250_000, 2, 1.0),
+        tacit.EncryptedAUC(25, most_records=500_000),
+    )
     forecast = predicted(protocol, scenario)
     clients = scenario.drawn(EVEN, seed=0)
     counts = cumulative_counts(clients, protocol.threshold_scores)
@@ -177,26 +167,29 @@ def test_the_encrypted_bias_is_that_of_straight_lines() -> None:
 
 def test_encryption_refuses_rare_classes() -> None:
     scenario = Scenario(1_000_000, 100, 10, 1.0)
-    protocol = EncryptedAUC(most_records=scenario.records)
+    protocol = tacit.EncryptedAUC(most_records=scenario.records)
     assert predicted(protocol, scenario).error > AUC.max_error
 
 
 @pytest.mark.parametrize(
     ("protocol", "said"),
     [
-        (PublishedDPAUC(1.0), "got laplace"),
+        (tacit.PublishedDPAUC(1.0), "got laplace"),
         (FedAUC(1.0, "mpc"), "that the server knows, got trust mpc"),
-        (UStatistic("gini", 1.0), "kernel 'auc', got 'gini'"),
-        (PairedUStatistic("kendall", 1.0), "kernel 'auc', got 'kendall'"),
+        (tacit.UStatistic("gini", 1.0), "kernel 'auc', got 'gini'"),
+        (tacit.PairedUStatistic("kendall", 1.0), "kernel 'auc', got 'kendall'"),
     ],
 )
-def test_some_settings_are_not_planned(protocol: Protocol, said: str) -> None:
+def test_some_settings_are_not_planned(protocol: tacit.Protocol, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         protocol.forecast(LONE, EVEN, AUC)
 
 
 def test_paper_forms_are_not_planned() -> None:
-    for published in (PublishedHierarchicalAUC(1.0, 4), PublishedUStatistic("gini", 1.0)):
+    for published in (
+        tacit.PublishedHierarchicalAUC(1.0, 4),
+        tacit.PublishedUStatistic("gini", 1.0),
+    ):
         assert published.forecast(LONE, EVEN, AUC) is None
 
 
@@ -254,8 +247,8 @@ def test_measures_are_predicted_as_results_state_them() -> None:
     A stated error follows from noisy counts, which differ little from the expected ones.
     """
     shape, scenario = Shape(0.78), Scenario(12_000, 3_000, 10, 2.0)
-    protocol = ScoreHistogram("secure-sum", 2.0, 6)
-    found = measures_of(evaluate(scenario.drawn(shape, seed=4), protocol, seed=1))
+    protocol = tacit.ScoreHistogram("secure-sum", 2.0, 6)
+    found = measures_of(tacit.evaluate(scenario.drawn(shape, seed=4), protocol, seed=1))
     for metric in map(Metric, MEASURES):
         stated = found.named(metric.name)
         assert stated == found.by_name[metric.name]
@@ -263,7 +256,7 @@ def test_measures_are_predicted_as_results_state_them() -> None:
         assert 0.67 < forecast.error / stated.standard_error < 1.5, metric.name
 
 
-def measures_of(result: Evaluation) -> Measures:
+def measures_of(result: tacit.Evaluation) -> Measures:
     """Its measures at the decision 0.2."""
     assert result.histogram is not None
     return Measures.of(result.histogram, (0.2,))
@@ -286,19 +279,19 @@ def test_the_largest_difference_is_predicted_as_runs_measure_it(trust: str, runs
     or twice the error passes with 1e-11.
     """
     scenario, shape = Scenario(6_000, 1_500, 10, 0.5), Shape(0.775, "calibrated")
-    noisy = ScoreHistogram("secure-sum", scenario.epsilon, 6)
-    protocol = noisy if trust == "secure-sum" else ScoreHistogram(trust, height=6)
+    noisy = tacit.ScoreHistogram("secure-sum", scenario.epsilon, 6)
+    protocol = noisy if trust == "secure-sum" else tacit.ScoreHistogram(trust, height=6)
     errors = []
     for seed in range(runs):
         clients = scenario.drawn(shape, seed)
-        measures = measures_of(evaluate(clients, protocol, seed=seed))
+        measures = measures_of(tacit.evaluate(clients, protocol, seed=seed))
         errors.append(measures.named("kolmogorov_smirnov").value - largest_difference(clients))
     error = tree_forecast(protocol, scenario, shape, Metric("ks")).error
     within = 1.6 if runs == 100 else 1.4
     assert 1 / within < error / math.sqrt(float(np.mean(np.square(errors)))) < within
 
 
-def largest_difference(clients: Clients) -> float:
+def largest_difference(clients: tacit.Clients) -> float:
     """The classes' Kolmogorov-Smirnov distance by sorting; scores differ."""
     labels = clients.labels[np.argsort(-clients.scores)].astype(np.float64)
     rates = [np.cumsum(side) / side.sum() for side in (labels, 1 - labels)]
@@ -312,16 +305,18 @@ def test_the_forecast_of_the_calibration_index_is_what_results_state() -> None:
     0.999. A forecast that keeps the cells where expected counts place them is off by 4.
     """
     scenario, shape = Scenario(12_000, 3_000, 10, 1.0), Shape(0.8, "calibrated")
-    protocol = ScoreHistogram("secure-sum", 1.0)
+    protocol = tacit.ScoreHistogram("secure-sum", 1.0)
     predicted = tree_forecast(protocol, scenario, shape, Metric("ICI")).error
-    results = (evaluate(scenario.drawn(shape, seed), protocol, seed=seed) for seed in range(10))
+    results = (
+        tacit.evaluate(scenario.drawn(shape, seed), protocol, seed=seed) for seed in range(10)
+    )
     stated = np.median([measures_of(each).named("ici").standard_error for each in results])
     assert 1 / 2.2 < predicted / float(stated) < 2.2
 
 
 def test_an_absent_measure_is_no_forecast() -> None:
     few = Scenario(150, 60, 3, 1.0)
-    protocol = ScoreHistogram("secure-sum", 1.0, 8)
+    protocol = tacit.ScoreHistogram("secure-sum", 1.0, 8)
     assert predicted(protocol, few, Metric("brier")).error == math.inf
     assert predicted(protocol, FEW, Metric("brier")).error < 1
 
