@@ -32,7 +32,7 @@ positions jump there."""
 HIDDEN_BY_TIE = 0.1
 """Error of the AUC by a score that both classes share in a cell, over the product of both classes'
 shares that have it: functions jump there, and slopes at the cell's edges follow from its
-neighbours. Measured beside crowded neighbours: up to 0.1."""
+neighbours. Measured next to cells with many records: up to 0.1."""
 
 HIDDEN_BY_LINES = 0.01
 """Error of the AUC by linear functions in a cell, over the square of the product of both classes'

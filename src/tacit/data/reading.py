@@ -168,6 +168,7 @@ def read(
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "clinic.csv")
     ...     _ = path.write_text("score,label\\n0.2,0\\n0.9,1\\n")
@@ -202,6 +203,7 @@ def read_with_groups(
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "clinic.csv")
     ...     _ = path.write_text("score,label,ward\\n0.2,0,east\\n0.9,1,west\\n")
@@ -239,6 +241,7 @@ def read_categories(
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "clinic.csv")
     ...     _ = path.write_text("flu,cold,label\\n0.2,0.8,cold\\n0.9,0.1,flu\\n")

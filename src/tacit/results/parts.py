@@ -148,6 +148,7 @@ def difference(first: est.Estimate, second: est.Estimate) -> est.Estimate:
 
     Examples
     --------
+    >>> from tacit.results.estimate import Estimate
     >>> apart = difference(Estimate(1.25, 0.2, 0.0), Estimate(0.0, 0.2, 0.0))
     >>> apart.value, apart.bias
     (1.0, -0.25)

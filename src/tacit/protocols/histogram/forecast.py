@@ -64,10 +64,10 @@ def tree_forecast(
 
     Examples
     --------
-    >>> scenario = Scenario(40_000, 4_000, 10, 1.0)
+    >>> scenario = tp.Scenario(40_000, 4_000, 10, 1.0)
     >>> protocol = ScoreHistogram("secure-sum", 1.0, 8, scale="even")
-    >>> forecast = tree_forecast(protocol, scenario, Shape(0.8))
-    >>> round(forecast.standard_error, 5)
+    >>> made = tree_forecast(protocol, scenario, forecast.Shape(0.8))
+    >>> round(made.standard_error, 5)
     0.00088
     """
     target_metric, smaller = metric or forecast.AUC, min(scenario.positives, scenario.negatives)
@@ -223,7 +223,7 @@ def tree_traffic(protocol: ScoreHistogram, scenario: tp.Scenario) -> tp.Traffic:
 
     Examples
     --------
-    >>> scenario = Scenario(40_000, 4_000, 10, 1.0)
+    >>> scenario = tp.Scenario(40_000, 4_000, 10, 1.0)
     >>> protocol = ScoreHistogram("secure-sum", 1.0, 8)
     >>> tree_traffic(protocol, scenario).bytes_per_client
     2607
