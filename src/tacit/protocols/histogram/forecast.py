@@ -66,7 +66,7 @@ def tree_forecast(
     --------
     >>> scenario = tp.Scenario(40_000, 4_000, 10, 1.0)
     >>> protocol = ScoreHistogram("secure-sum", 1.0, 8, scale="even")
-    >>> made = tree_forecast(protocol, scenario, forecast.Shape(0.8))
+    >>> made = tree_forecast(protocol, scenario, tp.Shape(0.8))
     >>> round(made.standard_error, 5)
     0.00088
     """
