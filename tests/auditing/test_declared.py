@@ -15,21 +15,14 @@ from tacit.cli.audit import audit_text
 from tacit.protocol import registry
 from tacit.protocol.conversation import Protocol, Step
 from tacit.protocol.registry import kind_of, protocol_kinds
-from tests.brier import (
-    Brier,
-    HalfDeclared,
-    Telling,
-    cost_that_tells,
-    largest_beside,
-    positives_only,
-)
+from tests import brier
 
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_registered", {})
-    registry.register(Brier)
-    registry.register(HalfDeclared)
+    registry.register(brier.Brier)
+    registry.register(brier.HalfDeclared)
 
 
 def audited(name: str) -> Audit:
@@ -43,7 +36,7 @@ def test_a_registered_protocol_is_audited_by_default() -> None:
     (step,) = result.steps
     assert (step.name, step.declared, step.verdict) == (
         "noisy_squares",
-        Brier(1.0).guarantee,
+        brier.Brier(1.0).guarantee,
         "holds",
     )
     assert step.share is not None
@@ -53,7 +46,7 @@ def test_a_registered_protocol_is_audited_by_default() -> None:
 
 
 @dataclass(frozen=True)
-class Scaled(Brier):
+class Scaled(brier.Brier):
     scale: float = field(kw_only=True)
 
     name = "scaled"
@@ -89,7 +82,7 @@ def telling(step: Step) -> str:
     """Register a protocol that asks this step before the honest one."""
 
     @dataclass(frozen=True)
-    class Told(Telling):
+    class Told(brier.Telling):
         asked: Step = step
         name = "told"
 
@@ -99,19 +92,19 @@ def telling(step: Step) -> str:
 
 def test_two_records_show_an_exact_value_that_more_records_hide() -> None:
     """Of four records two have a large error, so that no changed record moves the exact bit."""
-    result = audited(telling(largest_beside))
+    result = audited(telling(brier.largest_beside))
     verdicts = {step.name: step.verdict for step in result.steps}
     assert verdicts["largest_beside"] == "EXCEEDED"
     assert not result.passed
     (case,) = kind_of("told").audit_cases()
     protocol = case.protocol(1.0)
     target = targets_of(protocol, case.clients(protocol))[0]
-    assert target.name == largest_beside.name
+    assert target.name == brier.largest_beside.name
     assert audit_target(target, effort=FEW).holds
 
 
 def test_a_cost_that_depends_on_the_records_is_rejected() -> None:
-    result = audited(telling(cost_that_tells))
+    result = audited(telling(brier.cost_that_tells))
     assert "COST DEPENDS ON RECORDS" in [step.verdict for step in result.steps]
     assert not result.passed
     assert "1 declared costs DEPEND on the records" in audit_text(result)
@@ -119,18 +112,18 @@ def test_a_cost_that_depends_on_the_records_is_rejected() -> None:
 
 def test_a_size_that_depends_on_the_records_is_one_sentence() -> None:
     with pytest.raises(ValueError, match="the size of a reply must not depend on the records: pos"):
-        audited(telling(positives_only))
+        audited(telling(brier.positives_only))
 
 
 def test_labels_are_guessed_from_the_fields_that_the_server_receives() -> None:
     """Certain without noise; with it at most what epsilon allows, which a low epsilon halves."""
-    exact, noisy = exposures_of(Brier(1.0), QUICK, seed=1)
+    exact, noisy = exposures_of(brier.Brier(1.0), QUICK, seed=1)
     assert exact.attack == noisy.attack == "one label, from the replies that the server receives"
     assert (exact.advantage, exact.protected, noisy.protected) == (1.0, False, True)
     assert noisy.ceiling == pytest.approx(math.tanh(0.5))
     assert noisy.advantage > 0.2
     assert noisy.holds
-    (_, low) = exposures_of(Brier(0.1), QUICK, seed=1)
+    (_, low) = exposures_of(brier.Brier(0.1), QUICK, seed=1)
     assert low.advantage < noisy.advantage / 2
-    (_, broken) = exposures_of(HalfDeclared(4.0), QUICK, seed=1)
+    (_, broken) = exposures_of(brier.HalfDeclared(4.0), QUICK, seed=1)
     assert not broken.holds

@@ -14,19 +14,6 @@ from scipy.stats import binom
 
 from tacit import DPAUC, Clients, ExactAUC, FedAUC, HierarchicalAUC, NoisyScores, ScoreHistogram
 from tacit.auditing import inferring
-from tacit.auditing.inferring import (
-    QUICK,
-    Exposure,
-    _settled,
-    advantage_bound,
-    all_labellings,
-    candidate_curves,
-    exposures_of,
-    judged_together,
-    label_ceiling,
-    nearest,
-    positives_from_curve,
-)
 from tacit.auditing.protocol_audit import CONFIDENCE, PART, audit
 from tacit.cli.audit import audit_text
 from tacit.metrics.ranking import top_hits
@@ -69,7 +56,7 @@ def test_an_exact_curve_and_the_scores_give_every_cells_positives(
     rates = np.array(naive_rates(scores, labels, edges))
     counts = np.bincount(scores, minlength=21)
     positives = np.bincount(scores, weights=labels, minlength=21)
-    result = positives_from_curve(counts, *rates)
+    result = inferring.positives_from_curve(counts, *rates)
     if np.allclose(rates[0], rates[1]):
         return
     np.testing.assert_allclose(result * counts, positives, atol=1e-9)
@@ -78,13 +65,15 @@ def test_an_exact_curve_and_the_scores_give_every_cells_positives(
 def test_candidates_are_the_curves_of_all_labellings() -> None:
     scores, labels, hidden = [0, 1, 1, 2, 3, 3], [0, 1, 0, 1, 0, 1], [2, 4]
     clients = Clients.from_arrays(np.array(scores), np.array(labels))
-    curves = candidate_curves(clients, np.arange(4.0), np.array(hidden))
-    for curve, guess in zip(curves, all_labellings(2), strict=True):
+    curves = inferring.candidate_curves(clients, np.arange(4.0), np.array(hidden))
+    for curve, guess in zip(curves, inferring.all_labellings(2), strict=True):
         tried = labels.copy()
         for index, label in zip(hidden, guess, strict=True):
             tried[index] = int(label)
         np.testing.assert_allclose(curve, naive_rates(scores, tried, range(4)))
-        assert all_labellings(2)[nearest(curve, curves)].tolist() == guess.tolist()
+        assert (
+            inferring.all_labellings(2)[inferring.nearest(curve, curves)].tolist() == guess.tolist()
+        )
 
 
 @given(st.lists(st.integers(0, 8), min_size=1, max_size=9))
@@ -102,7 +91,7 @@ def test_the_bound_on_advantages_is_the_best_of_all_two_valued_mechanisms(
     lie = 1 - keep
     private = keep <= np.exp(epsilon) * lie + delta + 1e-12
     best = float(np.max((keep - lie)[private]))
-    assert advantage_bound(epsilon, delta) == pytest.approx(best, abs=1e-4)
+    assert inferring.advantage_bound(epsilon, delta) == pytest.approx(best, abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -115,29 +104,33 @@ def test_the_bound_on_advantages_is_the_best_of_all_two_valued_mechanisms(
     ],
 )
 def test_ceilings_follow_from_what_is_hidden(adjacency: Adjacency, ceiling: float | None) -> None:
-    assert label_ceiling(Cost(1.0, adjacency=adjacency)) == pytest.approx(ceiling)
-    assert label_ceiling(UNPROTECTED) is None
+    assert inferring.label_ceiling(Cost(1.0, adjacency=adjacency)) == pytest.approx(ceiling)
+    assert inferring.label_ceiling(UNPROTECTED) is None
 
 
 def test_an_advantage_is_measured_from_a_blind_guess() -> None:
-    result = Exposure("labels", "scores", False, right=75, tries=100, blind=0.5, guarantee=LABEL)
+    result = inferring.Exposure(
+        "labels", "scores", False, right=75, tries=100, blind=0.5, guarantee=LABEL
+    )
     low, high = result.bounds
     assert result.advantage == 0.5
     assert low < 0.5 < high
     assert result.holds
-    assert not Exposure(
+    assert not inferring.Exposure(
         "labels", "scores", True, 750, 1000, 0.5, Cost(0.6, adjacency=LABEL.adjacency)
     ).holds
 
 
-def by_release(result: list[Exposure], attack: str) -> dict[str, Exposure]:
+def by_release(result: list[inferring.Exposure], attack: str) -> dict[str, inferring.Exposure]:
     return {one.release: one for one in result if attack in one.attack}
 
 
 def test_dpauc_hides_what_exact_counts_and_curves_betray() -> None:
     """Advantages far above 0.9 without noise; with it, at most what epsilon allows."""
-    published = exposures_of(PublishedDPAUC(1.0, 20, scale="even"), QUICK, seed=2)
-    exposures = exposures_of(DPAUC(1.0, 100, scale="even"), QUICK, seed=2)
+    published = inferring.exposures_of(
+        PublishedDPAUC(1.0, 20, scale="even"), inferring.QUICK, seed=2
+    )
+    exposures = inferring.exposures_of(DPAUC(1.0, 100, scale="even"), inferring.QUICK, seed=2)
     cells = by_release(published + exposures, "cell")
     assert cells["exact counts per threshold"].advantage == 1.0
     assert cells["counts of flipped labels"].advantage == 1.0
@@ -158,7 +151,7 @@ def test_dpauc_hides_what_exact_counts_and_curves_betray() -> None:
 
 def test_looks_and_the_number_hide_what_exact_counts_betray() -> None:
     """The published cells are few: even their exact curve betrays less than one at every score."""
-    exposures = exposures_of(DPAUC(1.0), QUICK, seed=2)
+    exposures = inferring.exposures_of(DPAUC(1.0), inferring.QUICK, seed=2)
     whole = by_release(exposures, "all labels")
     assert whole["exact curve at every score"].advantage == 1.0
     assert whole["exact curve at the same thresholds"].advantage < 0.5
@@ -170,27 +163,33 @@ def test_looks_and_the_number_hide_what_exact_counts_betray() -> None:
 
 
 def test_attacks_on_aucs_have_power_where_epsilon_is_large() -> None:
-    (_, noisy) = by_release(exposures_of(FedAUC(10.0), QUICK, seed=0), "one label").values()
+    (_, noisy) = by_release(
+        inferring.exposures_of(FedAUC(10.0), inferring.QUICK, seed=0), "one label"
+    ).values()
     assert noisy.advantage > 0.9
 
 
 def test_scores_betray_labels_unless_nobody_knows_whose_they_are() -> None:
-    results = list(by_release(exposures_of(FedAUC(1.0), QUICK, seed=3), "from scores").values())
+    results = list(
+        by_release(
+            inferring.exposures_of(FedAUC(1.0), inferring.QUICK, seed=3), "from scores"
+        ).values()
+    )
     linked, alone, many = results
     assert linked.bounds[0] > 0.4
     assert alone.right == linked.right
     assert not alone.protected
     assert abs(many.advantage) < 0.2
-    plain, noisy = exposures_of(NoisyScores(1.0), QUICK, seed=3)
+    plain, noisy = inferring.exposures_of(NoisyScores(1.0), inferring.QUICK, seed=3)
     assert noisy.advantage < plain.advantage / 2
-    hidden = exposures_of(FedAUC(1.0, trust="mpc"), QUICK, seed=3)
+    hidden = inferring.exposures_of(FedAUC(1.0, trust="mpc"), inferring.QUICK, seed=3)
     assert list(by_release(hidden, "from scores")) == ["scores with their records"]
 
 
 def test_only_attacks_that_concern_a_protocol_are_run() -> None:
-    assert exposures_of(ExactAUC(), QUICK) == []
-    assert exposures_of(HierarchicalAUC(1.0), QUICK) == []
-    local = exposures_of(ScoreHistogram("local", 1.0), AttackSizes(2000, 10))
+    assert inferring.exposures_of(ExactAUC(), inferring.QUICK) == []
+    assert inferring.exposures_of(HierarchicalAUC(1.0), inferring.QUICK) == []
+    local = inferring.exposures_of(ScoreHistogram("local", 1.0), AttackSizes(2000, 10))
     assert {one.attack for one in local} > {"one label, from AUCs without and with its record"}
 
 
@@ -208,8 +207,8 @@ ROWS = 30
 """More rows with a ceiling than any audit of one protocol has."""
 
 
-def guessed(right: int, tries: int, trials: int | None = None) -> Exposure:
-    return Exposure("label", "counts", True, right, tries, 0.5, LABEL, trials)
+def guessed(right: int, tries: int, trials: int | None = None) -> inferring.Exposure:
+    return inferring.Exposure("label", "counts", True, right, tries, 0.5, LABEL, trials)
 
 
 def least_alarming(tries: int, trials: int | None, false_alarm: float) -> int:
@@ -236,12 +235,12 @@ def test_an_advantage_above_its_bound_by_chance_is_measured_again(share: float, 
     """On ten times as many records, and others; one that refutes, or is below, is left as it is."""
     asked = list[tuple[int, int, int]]()
 
-    def attack(protocol: Protocol, sizes: AttackSizes, seed: int) -> Iterator[Exposure]:
+    def attack(protocol: Protocol, sizes: AttackSizes, seed: int) -> Iterator[inferring.Exposure]:
         asked.append((sizes.records, sizes.trials, seed))
         right = share if len(asked) == 1 else 0.72
         yield guessed(round(right * sizes.records), sizes.records)
 
-    (settled,) = _settled(attack, DPAUC(1.0), AttackSizes(2000, 10), 3, 7)
+    (settled,) = inferring._settled(attack, DPAUC(1.0), AttackSizes(2000, 10), 3, 7)
     assert asked == [(2000, 10, 3), (20_000, 100, 7)][:times]
     assert settled.verdict.startswith("EXCEEDED" if share == 0.9 else "holds")
     assert "above" not in settled.verdict
@@ -262,9 +261,9 @@ def test_sound_rows_raise_few_alarms_and_broken_ones_many(
     least = least_alarming(tries, trials, each)
     clusters = tries if trials is None else trials
     needed = math.ceil(least * clusters / tries)
-    sound = (1 + advantage_bound(1.0)) / 2
+    sound = (1 + inferring.advantage_bound(1.0)) / 2
     assert ROWS * binom.sf(needed - 1, clusters, sound) <= PART
-    assert binom.sf(needed - 1, clusters, (1 + advantage_bound(broken)) / 2) > 0.9
+    assert binom.sf(needed - 1, clusters, (1 + inferring.advantage_bound(broken)) / 2) > 0.9
 
 
 def test_clustered_guesses_need_more_than_independent_ones() -> None:
@@ -277,7 +276,7 @@ def test_clustered_guesses_need_more_than_independent_ones() -> None:
 
 
 def test_rows_share_the_false_alarms_of_an_audit() -> None:
-    rows = judged_together(
+    rows = inferring.judged_together(
         [guessed(1, 2), guessed(1, 2), replace(guessed(1, 2), guarantee=None)], PART
     )
     assert [row.false_alarm for row in rows] == [PART / 2] * 3

@@ -9,16 +9,8 @@ import numpy as np
 import pytest
 
 from tacit import Adjacency, ClientState, Cost, PublishedFedAUC, TwoRoundAUC
+from tacit.auditing import steps
 from tacit.auditing.questions import copied, neighbours, observe, questions_of
-from tacit.auditing.steps import (
-    MIN_FRACTION,
-    WHOLE_RUN,
-    Effort,
-    StepAudit,
-    Target,
-    audit_target,
-    targets_of,
-)
 from tacit.data.splitting import federation
 from tacit.privacy.doubles import PublicCoins
 from tacit.privacy.mechanisms.laplace import Laplace
@@ -30,16 +22,14 @@ from tacit.testing import recording
 
 EPSILON = 2.0
 CASES = {name: kind.audit_cases() for name, kind in protocol_kinds().items()}
-FEW = Effort(numbers=2**20, tries=20_000, pilot=1_000, divided=6)
-MANY = Effort(numbers=2**25, tries=60_000)
+FEW = steps.Effort(numbers=2**20, tries=20_000, pilot=1_000, divided=6)
+MANY = steps.Effort(numbers=2**25, tries=60_000)
 SLOW = {"encrypted-auc", "published-fhe"}
 SAME = {"score-histogram": 5}
 """A case whose steps another one, and whose trust a shorter one has."""
 ATTACKED = [
     pytest.param(
-        case,
-        id=f"{name}-{place}",
-        marks=[pytest.mark.thorough] if SAME.get(name) == place else [],
+        case, id=f"{name}-{place}", marks=[pytest.mark.thorough] if SAME.get(name) == place else []
     )
     for name in CASES
     if name not in SLOW
@@ -47,19 +37,19 @@ ATTACKED = [
 ]
 
 
-def targets(case: AuditCase, epsilon: float = EPSILON) -> list[Target]:
+def targets(case: AuditCase, epsilon: float = EPSILON) -> list[steps.Target]:
     protocol = case.protocol(epsilon)
-    return targets_of(protocol, case.clients(protocol), case.one_by_one, case.tight)
+    return steps.targets_of(protocol, case.clients(protocol), case.one_by_one, case.tight)
 
 
-def attacked(case: AuditCase) -> list[StepAudit]:
+def attacked(case: AuditCase) -> list[steps.StepAudit]:
     """With few draws first, and many where these show too little: a loss of several numbers."""
     results = []
     for target in targets(case):
-        result = audit_target(target, seed=1, effort=FEW, error=1e-4)
+        result = steps.audit_target(target, seed=1, effort=FEW, error=1e-4)
         results.append(result)
         if result.weak:
-            results[-1:] = [audit_target(target, seed=2, effort=MANY, error=1e-4)]
+            results[-1:] = [steps.audit_target(target, seed=2, effort=MANY, error=1e-4)]
             assert result.holds, result
     return results
 
@@ -78,7 +68,7 @@ def test_the_cases_of_a_protocol_make_every_step_answer(name: str) -> None:
         pytest.importorskip("tenseal")
     declared = {step.name for case in CASES[name] for step in case.protocol(EPSILON).steps}
     answered = {part.name for case in CASES[name] for part in targets(case)}
-    assert declared == answered - {WHOLE_RUN}
+    assert declared == answered - {steps.WHOLE_RUN}
 
 
 def test_ciphertexts_of_neighbours_look_alike() -> None:
@@ -95,23 +85,23 @@ def test_a_whole_run_is_attacked_where_a_record_spends_twice() -> None:
         target.name
         for target in targets(AuditCase("paired-ustatistic", {"kernel": "auc"}, 2, True))
     ]
-    assert names == ["offer_numbers", "count_positives", "compute_pairs", WHOLE_RUN]
-    assert WHOLE_RUN not in [target.name for target in targets(CASES["two-round-auc"][0])]
+    assert names == ["offer_numbers", "count_positives", "compute_pairs", steps.WHOLE_RUN]
+    assert steps.WHOLE_RUN not in [target.name for target in targets(CASES["two-round-auc"][0])]
 
 
 def test_small_epsilons_are_not_called_weak() -> None:
     (first, *_) = [
         target for target in targets(AuditCase("fedauc"), 1.0) if 0 < target.declared.epsilon < 0.1
     ]
-    result = audit_target(first, effort=FEW)
+    result = steps.audit_target(first, effort=FEW)
     assert result.share is not None
-    assert result.share < MIN_FRACTION
+    assert result.share < steps.MIN_FRACTION
     assert not result.weak
 
 
 def test_an_attack_is_repeatable() -> None:
     (target,) = targets(AuditCase("dpauc", {"thresholds": 4}))
-    first, again, other = (audit_target(target, seed=seed, effort=FEW) for seed in (3, 3, 4))
+    first, again, other = (steps.audit_target(target, seed=seed, effort=FEW) for seed in (3, 3, 4))
     assert first == again != other
 
 
@@ -188,7 +178,7 @@ def test_chosen_settings_get_a_federation_that_suits_them(
     protocol = protocol_of(name, {**settings, "epsilon": 1.0})
     clients = case.clients(protocol)
     assert (clients.count > 1) == apart
-    results = [audit_target(target, effort=FEW) for target in targets(case, 1.0)]
+    results = [steps.audit_target(target, effort=FEW) for target in targets(case, 1.0)]
     assert all(target.holds for target in results)
     assert any((target.share or 0) > 0.2 for target in results)
 
@@ -196,12 +186,12 @@ def test_chosen_settings_get_a_federation_that_suits_them(
 def test_verdicts() -> None:
     (target,) = targets(AuditCase("dpauc", {"thresholds": 4}))
     lower = replace(target, declared=Cost(EPSILON / 1.5, adjacency=Adjacency.RECORD))
-    refuted = audit_target(lower, effort=FEW)
+    refuted = steps.audit_target(lower, effort=FEW)
     assert (refuted.holds, refuted.verdict) == (False, "EXCEEDED")
     higher = replace(target, declared=Cost(EPSILON * 3, adjacency=Adjacency.RECORD))
-    loose = audit_target(higher, effort=FEW)
+    loose = steps.audit_target(higher, effort=FEW)
     assert (loose.holds, loose.weak, loose.verdict) == (True, True, "holds, weak attack")
-    unclaimed = audit_target(replace(target, declared=Cost(math.inf)), effort=FEW)
+    unclaimed = steps.audit_target(replace(target, declared=Cost(math.inf)), effort=FEW)
     assert (unclaimed.verdict, unclaimed.share) == ("claims nothing", None)
     assert unclaimed.to_dict()["declared"]["epsilon"] is None
 

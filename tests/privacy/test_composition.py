@@ -14,17 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tacit.ledger.accounts import amount
-from tacit.privacy.composition import (
-    CHANGES,
-    MAX_RECORDS,
-    OF_PERSON,
-    bound,
-    check_per_person,
-    largest_rho,
-    of_person,
-    restated,
-    stated_cost,
-)
+from tacit.privacy import composition
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost
 from tests.privacy.reference import composed_delta, gaussian_delta
 
@@ -107,25 +97,25 @@ class TestRestated:
             }
         assert len(expected) == (8 if here in PERSONS else 4)
         for there, most in expected.items():
-            assert CHANGES.get((here, there), math.inf) == most
+            assert composition.CHANGES.get((here, there), math.inf) == most
 
-    @pytest.mark.parametrize("here", OF_PERSON)
+    @pytest.mark.parametrize("here", composition.OF_PERSON)
     def test_a_records_cost_says_nothing_of_a_person(self, here: Adjacency) -> None:
         for there in PERSONS:
-            assert restated(Cost(0.1, adjacency=here), there) == UNPROTECTED
+            assert composition.restated(Cost(0.1, adjacency=here), there) == UNPROTECTED
             assert amount(Cost(0.1, adjacency=here), there).lost == 1
 
     def test_what_does_not_follow_is_unlimited(self) -> None:
         for here, there in product(Adjacency, repeat=2):
-            cost = restated(Cost(0.5, 1e-9, here, 0.1), there)
-            assert (cost == UNPROTECTED) == ((here, there) not in CHANGES)
-            assert restated(UNPROTECTED, there) == UNPROTECTED
+            cost = composition.restated(Cost(0.5, 1e-9, here, 0.1), there)
+            assert (cost == UNPROTECTED) == ((here, there) not in composition.CHANGES)
+            assert composition.restated(UNPROTECTED, there) == UNPROTECTED
 
     @pytest.mark.parametrize("epsilon", [1e-9, 0.5, 3.0, 200.0, 690.0])
     def test_two_changes_have_the_delta_of_group_privacy(self, epsilon: float) -> None:
         """``(1 + exp(epsilon)) delta``, also where ``exp(2 epsilon)`` is no double."""
         delta = math.exp(-epsilon) / 1e6
-        twice = restated(Cost(epsilon, delta, RECORD), REPLACE)
+        twice = composition.restated(Cost(epsilon, delta, RECORD), REPLACE)
         assert twice.epsilon == 2 * epsilon
         assert twice.delta == pytest.approx((1 + math.exp(epsilon)) * delta, rel=1e-12)
 
@@ -133,17 +123,21 @@ class TestRestated:
     def test_rho_grows_with_the_square_as_the_gaussian_does(self, changes: int) -> None:
         sigma = 3.0
         cost = Cost(1.0, 1e-12, RECORD, 1 / (2 * sigma**2))
-        more = restated(cost, LABEL) if changes == 2 else of_person(cost, changes)
+        more = (
+            composition.restated(cost, LABEL)
+            if changes == 2
+            else composition.of_person(cost, changes)
+        )
         assert more.rho == pytest.approx(changes**2 / (2 * sigma**2))
 
     def test_delta_that_reaches_one_protects_nothing(self) -> None:
-        assert restated(Cost(10.0, 1e-4, RECORD), REPLACE) == UNPROTECTED
-        assert restated(Cost(1000.0, 1e-300, RECORD), REPLACE) == UNPROTECTED
-        assert restated(Cost(1000.0, 0.0, RECORD), REPLACE).epsilon == 2000.0
+        assert composition.restated(Cost(10.0, 1e-4, RECORD), REPLACE) == UNPROTECTED
+        assert composition.restated(Cost(1000.0, 1e-300, RECORD), REPLACE) == UNPROTECTED
+        assert composition.restated(Cost(1000.0, 0.0, RECORD), REPLACE).epsilon == 2000.0
 
     def test_a_cost_without_adjacency_is_refused(self) -> None:
         with pytest.raises(ValueError, match="a cost must name its adjacency"):
-            restated(NOTHING, LABEL)
+            composition.restated(NOTHING, LABEL)
 
 
 @pytest.mark.parametrize(
@@ -158,9 +152,9 @@ class TestRestated:
 def test_free_steps_are_free_at_their_protocols_adjacency(
     cost: Cost, guarantee: Cost, stated: Cost
 ) -> None:
-    assert stated_cost(cost, guarantee) == stated
+    assert composition.stated_cost(cost, guarantee) == stated
     with pytest.raises(ValueError, match="a cost must name its adjacency"):
-        stated_cost(Cost(0.5), guarantee)
+        composition.stated_cost(Cost(0.5), guarantee)
 
 
 class TestBound:
@@ -169,7 +163,7 @@ class TestBound:
     @settings(max_examples=10)
     @given(times=st.integers(2, 100), each=st.floats(0.01, 1.0))
     def test_it_holds_and_is_close_to_exact(self, times: int, each: float) -> None:
-        composed = bound({Cost(each, adjacency=LABEL): times}, LABEL, 1e-6)
+        composed = composition.bound({Cost(each, adjacency=LABEL): times}, LABEL, 1e-6)
         assert composed.tightest.epsilon <= composed.summed.epsilon == pytest.approx(times * each)
         if composed.way != "basic":
             assert composed.tightest.delta == 1e-6
@@ -178,31 +172,34 @@ class TestBound:
 
     def test_other_adjacencies_are_composed_after_restating(self) -> None:
         history = {pure(0.1, RECORD): 30, pure(0.2, REPLACE): 20}
-        composed, doubled = bound(history, REPLACE), bound({pure(0.2, REPLACE): 50}, REPLACE)
+        composed, doubled = (
+            composition.bound(history, REPLACE),
+            composition.bound({pure(0.2, REPLACE): 50}, REPLACE),
+        )
         assert (composed.summed.epsilon, composed.tightest) == (10.0, doubled.tightest)
         assert composed.releases == doubled.releases == 50
-        assert bound(history, RECORD).tightest == UNPROTECTED
-        shown = bound({pure(0.1, RECORD): 30, UNPROTECTED: 1}, RECORD)
+        assert composition.bound(history, RECORD).tightest == UNPROTECTED
+        shown = composition.bound({pure(0.1, RECORD): 30, UNPROTECTED: 1}, RECORD)
         assert shown.summed == shown.tightest == UNPROTECTED
 
     def test_gaussian_releases_compose_by_their_rho(self) -> None:
-        composed = bound({Cost(1.0, 1e-7, RECORD, 0.02): 10}, RECORD, 1e-6)
+        composed = composition.bound({Cost(1.0, 1e-7, RECORD, 0.02): 10}, RECORD, 1e-6)
         assert composed.way == "zcdp"
         assert composed.tightest.epsilon < 4 < composed.summed.epsilon
 
     def test_free_debits_are_counted_and_cost_nothing(self) -> None:
-        composed = bound({pure(0.0): 3}, LABEL)
+        composed = composition.bound({pure(0.0): 3}, LABEL)
         assert (composed.releases, composed.summed.epsilon, composed.way) == (3, 0.0, "basic")
-        assert bound({}, LABEL).tightest == NOTHING
+        assert composition.bound({}, LABEL).tightest == NOTHING
 
     def test_many_different_costs_still_get_an_answer(self) -> None:
-        assert bound({pure(0.01 + k / 1e5): 1 for k in range(300)}, LABEL).way == "zcdp"
-        assert bound({pure(100.0): 200}, LABEL).way == "basic"
+        assert composition.bound({pure(0.01 + k / 1e5): 1 for k in range(300)}, LABEL).way == "zcdp"
+        assert composition.bound({pure(100.0): 200}, LABEL).way == "basic"
 
     @pytest.mark.parametrize("epsilon", [354.0, 355.0, 600.0])
     def test_a_history_at_a_large_epsilon_has_the_sum_as_its_bound(self, epsilon: float) -> None:
         """Privacy-loss distributions would take ``exp(2 epsilon)`` of each restated cost."""
-        bounded = bound({Cost(epsilon, 1e-300, RECORD): 2}, REPLACE)
+        bounded = composition.bound({Cost(epsilon, 1e-300, RECORD): 2}, REPLACE)
         assert (bounded.way, bounded.tightest) == ("basic", bounded.summed)
         assert bounded.tightest.epsilon == 4 * epsilon
         assert 0 < bounded.tightest.delta < 1e-30
@@ -214,12 +211,12 @@ class TestLargestRho:
     @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-9), (1.0, 1e-6), (20.0, 1e-3)])
     def test_the_gaussian_of_that_rho_keeps_the_limit(self, epsilon: float, delta: float) -> None:
         """The Gaussian's own delta (Balle and Wang 2018, Thm. 8) is below; at twice rho above."""
-        rho = largest_rho(epsilon, delta)
+        rho = composition.largest_rho(epsilon, delta)
         assert gaussian_delta(epsilon, (2 * rho) ** -0.5) <= delta
         assert gaussian_delta(epsilon, (4 * rho) ** -0.5) > delta
 
     def test_it_is_no_less_than_the_closed_form(self) -> None:
-        rho = largest_rho(3.0, 1e-6)
+        rho = composition.largest_rho(3.0, 1e-6)
         assert rho + 2 * math.sqrt(rho * math.log(1e6)) >= 3.0 * (1 - 1e-9)
 
 
@@ -236,7 +233,7 @@ class TestOfPerson:
         for _ in range(records):
             probability = math.exp(epsilon) * probability + delta
         needed = probability - math.exp(records * epsilon) * start
-        cost = of_person(Cost(epsilon, delta, Adjacency.RECORD), records)
+        cost = composition.of_person(Cost(epsilon, delta, Adjacency.RECORD), records)
         if needed < 1:
             assert cost.epsilon == pytest.approx(records * epsilon)
             assert cost.delta == pytest.approx(needed, rel=1e-9)
@@ -245,12 +242,12 @@ class TestOfPerson:
             assert cost == UNPROTECTED
 
     def test_what_protects_nothing_protects_no_person(self) -> None:
-        assert of_person(UNPROTECTED, 3) == UNPROTECTED
-        assert of_person(NOTHING, 3) == NOTHING
-        assert of_person(Cost(900.0, 1e-9, RECORD), 10) == UNPROTECTED
-        assert of_person(pure(1.0, RECORD), 0) == pure(1.0, RECORD)
+        assert composition.of_person(UNPROTECTED, 3) == UNPROTECTED
+        assert composition.of_person(NOTHING, 3) == NOTHING
+        assert composition.of_person(Cost(900.0, 1e-9, RECORD), 10) == UNPROTECTED
+        assert composition.of_person(pure(1.0, RECORD), 0) == pure(1.0, RECORD)
 
-    @pytest.mark.parametrize("records", [0, -1, 1.5, True, MAX_RECORDS + 1])
+    @pytest.mark.parametrize("records", [0, -1, 1.5, True, composition.MAX_RECORDS + 1])
     def test_numbers_that_cannot_be_are_refused(self, records: Any) -> None:
         with pytest.raises(ValueError, match="per_person must be from 1 to"):
-            check_per_person(records)
+            composition.check_per_person(records)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import optimize
 
 from tacit import Adjacency, Cost, compose
+from tacit.privacy import bounded, symbols, unary
 from tacit.privacy.cost import NOTHING, UNPROTECTED, analytic_gaussian_sigma, check_epsilon
+from tacit.privacy.mechanisms import response
 from tests.privacy.reference import composed_delta, gaussian_delta
 
 LABEL = Adjacency.LABEL
@@ -19,6 +21,19 @@ Method = Literal["tightest", "basic", "zcdp", "pld"]
 budgets = st.floats(0.001, 5.0)
 deltas = st.floats(0.0, 0.1)
 costs = st.builds(Cost, budgets, deltas, st.just(LABEL))
+
+
+TAKING_EPSILON: tuple[Callable[[Any], object], ...] = (
+    check_epsilon,
+    response.flip_probability,
+    response.response_variance,
+    response.RandomisedResponse,
+    unary.unary_variance,
+    lambda epsilon: analytic_gaussian_sigma(epsilon, 1e-6),
+    lambda epsilon: bounded.SlidingWindow(epsilon, 3, 1),
+    lambda epsilon: symbols.SymbolResponse(3, epsilon),
+    lambda epsilon: symbols.answer_epsilon(epsilon, 0.0, 2),
+)
 
 
 def pure(epsilon: float) -> Cost:
@@ -55,6 +70,9 @@ class TestCost:
         left, right = (first + second) + third, first + (second + third)
         assert left.epsilon == pytest.approx(right.epsilon)
         assert left.delta == pytest.approx(right.delta)
+        basic = compose([first, second, third], method="basic")
+        assert (basic.epsilon, basic.delta) == pytest.approx((left.epsilon, left.delta))
+        assert basic.adjacency is LABEL
 
     def test_deltas_that_reach_one_protect_nothing(self) -> None:
         halves = [Cost(1.0, 0.5, LABEL)] * 2
@@ -93,40 +111,17 @@ class TestCompose:
     @pytest.mark.parametrize("method", ["pld", "zcdp", "tightest"])
     @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-12])
     @pytest.mark.parametrize(
-        ("times", "each"),
-        [(1, 1.0), (10, 0.5), (30, 0.3333), (1000, 0.01), (20, 3.0)],
+        ("times", "each"), [(1, 1.0), (10, 0.5), (30, 0.3333), (100, 0.1), (1000, 0.01), (20, 3.0)]
     )
     def test_never_below_the_exact_composition(
         self, times: int, each: float, delta: float, method: Method
     ) -> None:
+        """The distribution of the privacy loss comes within one percent of it."""
         spent = compose([pure(each)] * times, delta, method)
         assert spent.delta <= delta
         assert composed_delta(times, each, spent.epsilon) <= spent.delta * (1 + 1e-9) + 1e-17
-
-    @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9])
-    @pytest.mark.parametrize(("times", "each"), [(10, 0.5), (30, 0.3333), (100, 0.1), (20, 3.0)])
-    def test_the_privacy_loss_is_within_one_percent_of_exact(
-        self, times: int, each: float, delta: float
-    ) -> None:
-        exact = optimize.brentq(
-            lambda epsilon: composed_delta(times, each, epsilon) - delta, 0.0, times * each
-        )
-        spent = compose([pure(each)] * times, delta, "pld")
-        assert exact <= spent.epsilon * (1 + 1e-9) <= exact * 1.01
-
-    @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9])
-    @pytest.mark.parametrize(("times", "rho"), [(1, 0.5), (10, 0.028), (100, 1e-3)])
-    def test_gaussian_releases_between_the_exact_and_the_textbook_figure(
-        self, times: int, rho: float, delta: float
-    ) -> None:
-        """Their sum is one Gaussian release; ``rho + 2 sqrt(rho ln(1/delta))`` bounds it."""
-        each = Cost(50.0, 1e-12, LABEL, rho)
-        spent = compose([each] * times, delta, "zcdp")
-        total = times * rho
-        assert spent.rho == pytest.approx(total)
-        assert spent.delta == delta
-        assert gaussian_delta(spent.epsilon, (2 * total) ** -0.5) <= delta
-        assert spent.epsilon <= total + 2 * math.sqrt(total * math.log(1 / delta))
+        if method == "pld" and delta > 1e-12 and 1 < times < 1000:
+            assert composed_delta(times, each, spent.epsilon / 1.01) >= delta
 
     @settings(max_examples=30)
     @given(
@@ -143,14 +138,6 @@ class TestCompose:
         for method in ("basic", "zcdp", "pld"):
             other = compose(releases, delta, method)
             assert tightest.epsilon <= other.epsilon * (1 + 1e-12)
-
-    @settings(max_examples=30)
-    @given(spent=st.lists(costs, min_size=1, max_size=5))
-    def test_basic_adds_epsilons_and_deltas(self, spent: list[Cost]) -> None:
-        total = compose(spent, method="basic")
-        assert total.epsilon == pytest.approx(sum(cost.epsilon for cost in spent))
-        assert total.delta == pytest.approx(sum(cost.delta for cost in spent))
-        assert total.adjacency is LABEL
 
     @pytest.mark.parametrize("method", ["pld", "tightest"])
     def test_a_delta_of_the_releases_counts(self, method: Method) -> None:
@@ -207,6 +194,6 @@ class TestGaussian:
         ids=range(8),
     )
     def test_epsilon_is_a_positive_finite_number(self, epsilon: Any, got: str) -> None:
-        for refuse in (check_epsilon, lambda epsilon: analytic_gaussian_sigma(epsilon, 1e-6)):
+        for refuse in TAKING_EPSILON:
             with pytest.raises(ValueError, match=f"epsilon must be positive and finite, got {got}"):
                 refuse(epsilon)

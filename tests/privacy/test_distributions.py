@@ -10,14 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tacit.privacy.distributions import (
-    discrete_laplace_variance,
-    discrete_staircase_variance,
-    staircase_gamma,
-    staircase_inner_width,
-    staircase_variance,
-    whole_sensitivity,
-)
+from tacit.privacy import distributions
 from tests.privacy import reference
 
 EXTREME_EPSILONS = (1e-12, 1e-6, 1e-3, 50.0, 700.0, 800.0)
@@ -26,7 +19,7 @@ EXTREME_EPSILONS = (1e-12, 1e-6, 1e-3, 50.0, 700.0, 800.0)
 @settings(max_examples=40)
 @given(width=st.integers(1, 50), epsilon=st.floats(0.1, 20))
 def test_no_inner_width_has_less_variance(width: int, epsilon: float) -> None:
-    chosen = int(staircase_inner_width(width, epsilon))
+    chosen = int(distributions.staircase_inner_width(width, epsilon))
     best = min(
         reference.discrete_staircase(width, inner, epsilon).variance
         for inner in range(1, width + 1)
@@ -36,8 +29,8 @@ def test_no_inner_width_has_less_variance(width: int, epsilon: float) -> None:
 
 @pytest.mark.parametrize(("width", "epsilon"), [(36, 8.0), (50, 3.0)])
 def test_inner_width_looks_two_above_the_continuous_optimum(width: int, epsilon: float) -> None:
-    inner = int(staircase_inner_width(width, epsilon))
-    assert inner == int(staircase_gamma(epsilon) * width) + 2
+    inner = int(distributions.staircase_inner_width(width, epsilon))
+    assert inner == int(distributions.staircase_gamma(epsilon) * width) + 2
     assert inner == reference.inner_by_bisection(width, epsilon)
 
 
@@ -56,8 +49,10 @@ def test_staircase_variance_is_the_integral_at_the_best_inner_share(epsilon: flo
         mass = zeroth * (gamma + b * (1 - gamma))
         return float((second_moment(0, gamma) + b * second_moment(gamma, 1)) / mass)
 
-    gamma = float(staircase_gamma(epsilon))
-    assert float(staircase_variance(epsilon)) == pytest.approx(variance(gamma), rel=1e-10)
+    gamma = float(distributions.staircase_gamma(epsilon))
+    assert float(distributions.staircase_variance(epsilon)) == pytest.approx(
+        variance(gamma), rel=1e-10
+    )
     for other in (0.9 * gamma, 1.1 * gamma):
         assert variance(gamma) <= variance(other) * (1 + 1e-12)
 
@@ -68,24 +63,26 @@ def test_staircase_gamma_to_full_precision(epsilon: float) -> None:
         b = (-Decimal(epsilon)).exp()
         cube = (b - 2 * b**2 + 2 * b**4 - b**5) / 2
         exact = -b / (1 - b) + (cube.ln() / 3).exp() / (1 - b) ** 2
-        assert abs(Decimal(float(staircase_gamma(epsilon))) / exact - 1) < Decimal("1e-15")
+        assert abs(Decimal(float(distributions.staircase_gamma(epsilon))) / exact - 1) < Decimal(
+            "1e-15"
+        )
 
 
 @pytest.mark.parametrize("epsilon", EXTREME_EPSILONS)
 def test_variances_stay_finite_and_ordered_at_extreme_epsilons(epsilon: float) -> None:
-    laplace = float(discrete_laplace_variance(1 / epsilon))
-    one, thousand = discrete_staircase_variance([1, 1000], epsilon)
-    assert 0 <= staircase_gamma(epsilon) <= 0.5
+    laplace = float(distributions.discrete_laplace_variance(1 / epsilon))
+    one, thousand = distributions.discrete_staircase_variance([1, 1000], epsilon)
+    assert 0 <= distributions.staircase_gamma(epsilon) <= 0.5
     assert 0 <= one <= thousand < np.inf
     assert one == pytest.approx(laplace, rel=1e-12)
-    assert 0 <= staircase_variance(epsilon) <= 2 / epsilon**2 * (1 + 1e-12)
+    assert 0 <= distributions.staircase_variance(epsilon) <= 2 / epsilon**2 * (1 + 1e-12)
 
 
 def test_limits_of_no_budget_and_no_sensitivity() -> None:
-    assert discrete_staircase_variance([0, 1, 5], 0.0).tolist() == [0, np.inf, np.inf]
-    assert discrete_staircase_variance(0, 1.0) == 0
-    assert staircase_variance(0.0) == np.inf
-    assert discrete_laplace_variance([0.0, np.inf]).tolist() == [0, np.inf]
+    assert distributions.discrete_staircase_variance([0, 1, 5], 0.0).tolist() == [0, np.inf, np.inf]
+    assert distributions.discrete_staircase_variance(0, 1.0) == 0
+    assert distributions.staircase_variance(0.0) == np.inf
+    assert distributions.discrete_laplace_variance([0.0, np.inf]).tolist() == [0, np.inf]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +91,7 @@ def test_limits_of_no_budget_and_no_sensitivity() -> None:
 )
 def test_sensitivity_is_a_whole_number(sensitivity: float, shown: str) -> None:
     with pytest.raises(ValueError, match=rf"whole number from 0 to 2\*\*44, got {shown}"):
-        whole_sensitivity([1, sensitivity])
+        distributions.whole_sensitivity([1, sensitivity])
 
 
 @pytest.mark.parametrize("sigma", [1.0, 2.0, 5.0, 40.0])

@@ -15,12 +15,7 @@ from numpy.typing import NDArray
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from tacit.privacy.mechanisms.interface import Mechanism, Together
-from tacit.privacy.mechanisms.laplace import (
-    DiscreteLaplace,
-    Laplace,
-    PolyaShare,
-    Staircase,
-)
+from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace, PolyaShare, Staircase
 from tacit.privacy.mechanisms.response import RandomisedResponse
 from tests.privacy.reference import log_weight
 
@@ -81,6 +76,8 @@ def test_the_loss_of_a_shift_is_the_largest_ratio_of_probabilities(
     assert ratios.max() <= stated * (1 + 1e-7) + 1e-9
     if getattr(mechanism, "share", 0) <= 1:
         assert ratios.max() == pytest.approx(stated, rel=1e-6)
+    else:
+        assert stated == pytest.approx(shift / float(getattr(mechanism, "scale")))  # noqa: B009
     cost = mechanism.cost(Adjacency.LABEL)
     losses = mechanism.loss(np.arange(sensitivity + 1))
     assert losses[0] == 0

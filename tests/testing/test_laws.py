@@ -14,25 +14,16 @@ from tacit.protocol.audits import ErrorCase, LawTraits
 from tacit.protocol.conversation import Conversation, Protocol, Step
 from tacit.testing import checks
 from tacit.testing.laws import LAWS, laws_for
-from tests.brier import (
-    Brier,
-    HalfDeclared,
-    Telling,
-    cost_that_tells,
-    free_positives,
-    free_positives_only,
-    largest_beside,
-    positives_only,
-)
+from tests import brier
 from tests.federations import binormal_clients
 
-globals().update(laws_for(Brier))
+globals().update(laws_for(brier.Brier))
 
 CLIENTS = binormal_clients(8, 12, 4)
 
 
 @dataclass(frozen=True)
-class Batchwise(Brier):
+class Batchwise(brier.Brier):
     """Its server weighs clients by their place."""
 
     def conversation(self, clients: int) -> Conversation:
@@ -47,7 +38,7 @@ class Batchwise(Brier):
 
 
 @dataclass(frozen=True)
-class Exempt(Brier):
+class Exempt(brier.Brier):
     @property
     def law_traits(self) -> LawTraits:
         return LawTraits(inexact="squares are rounded")
@@ -58,13 +49,13 @@ class Exempt(Brier):
 
 
 def test_every_law_applies_by_default() -> None:
-    names = set(laws_for(Brier))
+    names = set(laws_for(brier.Brier))
     assert {law.name for law in LAWS} == names
     assert len(names) == 17
 
 
 def test_what_a_protocol_declares_exempts_it() -> None:
-    left_out = set(laws_for(Brier)) - set(laws_for(Exempt))
+    left_out = set(laws_for(brier.Brier)) - set(laws_for(Exempt))
     assert left_out == {
         "test_without_noise_the_estimate_is_exact_on_what_is_measured",
         "test_predicted_errors_and_intervals_hold",
@@ -92,25 +83,25 @@ def test_a_server_that_weighs_clients_breaks_laws(check: object, protocol: Proto
 
 
 def test_half_a_cost_breaks_the_privacy_law() -> None:
-    checks.check_neighbours(Brier(1.0), 0)
+    checks.check_neighbours(brier.Brier(1.0), 0)
     with pytest.raises(AssertionError):
-        checks.check_neighbours(HalfDeclared(1.0), 0)
+        checks.check_neighbours(brier.HalfDeclared(1.0), 0)
 
 
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (largest_beside, "without noise"),
-        (free_positives, "without noise"),
-        (cost_that_tells, "the declared cost depends on the records"),
-        (positives_only, "the size of a reply depends on the records"),
-        (free_positives_only, "the size of a reply depends on the records"),
+        (brier.largest_beside, "without noise"),
+        (brier.free_positives, "without noise"),
+        (brier.cost_that_tells, "the declared cost depends on the records"),
+        (brier.positives_only, "the size of a reply depends on the records"),
+        (brier.free_positives_only, "the size of a reply depends on the records"),
     ],
     ids=["largest", "free", "cost", "size", "free size"],
 )
 def test_what_no_noise_hides_breaks_the_privacy_law(asked: Step, said: str) -> None:
     with pytest.raises(AssertionError, match=said):
-        checks.check_neighbours(Telling(1.0, asked=asked), 0)
+        checks.check_neighbours(brier.Telling(1.0, asked=asked), 0)
 
 
 def test_without_pytest_one_sentence_says_what_to_install() -> None:

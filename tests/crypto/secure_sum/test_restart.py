@@ -173,16 +173,6 @@ def test_on_a_ring_all_that_were_announced_give_the_attempt_up() -> None:
     begun_again(federation, restart)
 
 
-def test_on_a_ring_a_statement_about_another_announcement_is_no_use() -> None:
-    federation = carried(3, RING)
-    terms = federation.terms
-    real = records_of(given_up(federation).message())
-    other = flipped(real[2][1:33], 0)
-    signed = federation.identities[2].sign(consistency.ended_statement(terms.digest, 0, other))
-    with pytest.raises(ids.RefusedError, match="client 2 gave up an attempt that was announced"):
-        joined(federation, 0, real | {2: b"\x01" + other + signed}, federation.clients[0])
-
-
 def test_on_a_ring_who_was_told_nobody_needs_everybody() -> None:
     federation = Federation(CLIENTS, around=RING)
     federation.carry(SENT, [5, 5, 5, 5, 1], rounds=2)

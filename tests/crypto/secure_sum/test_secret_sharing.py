@@ -28,8 +28,7 @@ def test_pycryptodome_opens_our_shares() -> None:
 
 @settings(max_examples=12, deadline=None)
 @given(
-    points=st.lists(st.integers(1, 2**16 - 1), min_size=1, max_size=11, unique=True),
-    data=st.data(),
+    points=st.lists(st.integers(1, 2**16 - 1), min_size=1, max_size=11, unique=True), data=st.data()
 )
 def test_any_shares_give_what_pycryptodome_gives(points: list[int], data: st.DataObject) -> None:
     """Of five secrets at once; the shares are of any secret."""

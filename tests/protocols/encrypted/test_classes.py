@@ -25,7 +25,7 @@ from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.running.simulation import simulate
 from tacit.testing.checks import conversation_of
 from tests.classified import CLASSES, class_clients
-from tests.protocols.encrypted.variants import Parties, pinned, recorded_masks
+from tests.protocols.encrypted.variants import Parties
 
 RECORDS = 2000
 SMALL = EncryptedClassAUC(CLASSES, thresholds=20, most_records=RECORDS)
@@ -83,17 +83,6 @@ def test_each_class_has_the_figures_of_a_session_of_its_own() -> None:
     assert result.estimate.value == pytest.approx(np.mean([f.value for f in figures]), abs=1e-15)
     assert result.estimate.value == pytest.approx(protocol.noiseless_value(data), abs=1e-14)
     assert result.estimate.half_range == pytest.approx(reach, abs=1e-14)
-
-
-def test_no_two_classes_or_sessions_share_a_mask(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All keys and first words of masks of five sessions of the same parties; a pair's twice."""
-    drawn, state = recorded_masks(monkeypatch), pinned(4)
-    for _ in range(5):
-        simulate(class_clients(RECORDS, 4), SMALL, NoNoise(), state)
-    # a session and class: 6 pairs at both ends, 4 parties' own, the totals' to send and to open
-    assert len(drawn) == 5 * len(CLASSES) * (2 * 6 + 4 + 2)
-    different = 5 * len(CLASSES) * (6 + 4 + 1)
-    assert len({key for key, _ in drawn}) == len({words for _, words in drawn}) == different
 
 
 @pytest.mark.parametrize("order", [[1, 0, 2, 3], [0, 0, 0, 0]])

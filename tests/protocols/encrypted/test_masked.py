@@ -19,18 +19,21 @@ from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.declared import revealed_to
 from tacit.protocols.encrypted import hidden, masked_scheme, masked_sides, sessions
+from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC
 from tacit.protocols.encrypted.masked_scheme import MaskedScheme, Products, class_cells
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.steps import boxes_of, open_masked, seal_secret, send_masked
 from tacit.protocols.published.fhe.packing import cumulative_counts
 from tacit.running.simulation import simulate
 from tacit.testing.checks import conversation_of
+from tests.classified import CLASSES, class_clients
 from tests.protocols.encrypted import variants
 from tests.protocols.encrypted.forging import true_numbers
 from tests.protocols.encrypted.masked_strategies import paired_by
 from tests.protocols.encrypted.variants import federation
 
 Adversary = Literal["semi-honest", "malicious"]
+BY_CLASS = EncryptedClassAUC(CLASSES, thresholds=20, most_records=2000)
 
 
 def even(thresholds: int) -> Floats:
@@ -73,11 +76,6 @@ def test_unperturbed_answers_are_one_multiple_of_the_true_numbers(
     assert opened == Products(*(multiplier * number for number in true))
 
 
-def test_fields_by_the_bound_of_records() -> None:
-    sizes = {most: MaskedScheme(100, most).field.bits for most in (1000, 2**20, 2**23, 2**32)}
-    assert sizes == {1000: 64, 2**20: 104, 2**23: 120, 2**32: 152}
-
-
 def test_what_is_added_to_a_range_does_not_follow_the_multiplier() -> None:
     """Else an aggregator that knows c, and is told the range, learned the size of P N."""
     scheme = MaskedScheme(100, 2**20)
@@ -100,15 +98,6 @@ def test_perturbations_are_as_wide_as_a_range_can_bear() -> None:
             scheme.widest
             <= masked_scheme.PRECISION * smallest * 2**scheme.least_bits * (1 + 1e-6) + 1
         )
-
-
-@given(seed=st.integers(0, 2**32))
-def test_numerator_and_tied_pairs_have_one_parity(seed: int) -> None:
-    """Where no score is the highest threshold: half of all multipliers fit an answer."""
-    rng = np.random.default_rng(seed)
-    data = Clients.from_arrays(rng.random(30) * 0.99, rng.random(30) < 0.5, np.arange(30) % 2)
-    numbers = numbers_of(data, 5)
-    assert (numbers.numerator - numbers.tied) % 2 == 0
 
 
 def test_unperturbed_answers_warn_also_where_only_parties_are_told() -> None:
@@ -134,21 +123,27 @@ def test_numbers_and_bytes_that_no_honest_side_sends_are_refused() -> None:
         boxes_of(b"abc", 3, 16)
 
 
-@pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
-def test_no_two_sessions_share_a_mask(
-    monkeypatch: pytest.MonkeyPatch, adversary: Adversary
+@pytest.mark.parametrize(
+    ("protocol", "data", "each"),
+    [
+        (EncryptedAUC(10, most_records=2000), federation(), 1),
+        (EncryptedAUC(10, "malicious", most_records=2000), federation(), 2),
+        (BY_CLASS, class_clients(2000, 4), 1),
+    ],
+)
+def test_no_two_sessions_or_classes_share_a_mask(
+    monkeypatch: pytest.MonkeyPatch, protocol: Any, data: Clients, each: int
 ) -> None:
     """All keys and first words of masks of 30 sessions of the same parties; every pair's twice."""
     drawn, state = variants.recorded_masks(monkeypatch), variants.pinned(4)
-    data, protocol = federation(), EncryptedAUC(10, adversary, most_records=2000)
     for _ in range(30):
         simulate(data, protocol, NoNoise(), state)
-    # a session: 6 pairs at both ends, 4 parties' own; once to send and once to open the masks of
-    # the totals, and what a proof is checked with, of which each party's are drawn by the
+    # a session and class: 6 pairs at both ends, 4 parties' own; once to send and once to open the
+    # masks of the totals, and what a proof is checked with, of which each party's are drawn by the
     # aggregator as well
-    common, own = (2, 2) if adversary == "malicious" else (1, 1)
-    assert len(drawn) == 30 * (2 * 6 + 2 * common + 4 * (2 * own - 1))
-    different = 30 * (6 + common + 4 * own)
+    sums = 30 * protocol.auc_count
+    assert len(drawn) == sums * (2 * 6 + 2 * each + 4 * (2 * each - 1))
+    different = sums * (6 + each + 4 * each)
     assert len({key for key, _ in drawn}) == len({words for _, words in drawn}) == different
 
 

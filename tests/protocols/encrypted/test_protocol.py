@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 import tacit
 from tacit.arrays import Integers
@@ -329,33 +328,30 @@ def test_bound_far_above_the_records_of_masked_values_is_refused_or_right() -> N
     assert refused > 0
 
 
-def crossing(
-    low: Integers, high: Integers, blocks: tuple[Integers, Integers], place: int
-) -> NDArray[np.bool_]:
-    """Which pairs of positions have one in each block and add up to ``place``."""
-    first, second = blocks
-    return np.isin(low, first) & np.isin(high, second) & (low + high == place)
-
-
-def collisions(layout: Layout) -> Integers:
-    """Positions of ``layout.positions`` that another product of two used positions reaches."""
-    used = layout.used
-    first, second = np.triu_indices(used.size)
-    low, high = used[first], used[second]
-    numerator, _, hidden, _ = layout.positions
-    meant = crossing(low, high, (layout.rising(), layout.falling()), numerator)
-    meant |= crossing(low, high, (layout.falling(), layout.inside()), hidden)
-    meant |= (low == layout.totals[0]) & (high == layout.totals[1])
-    reached = (low + high)[~meant] % schemes.DEGREE
-    return np.intersect1d(reached, np.array(layout.positions))
+def reached(first: Integers, second: Integers) -> Integers:
+    """How many pairs of positions, one of each, the square brings to every coefficient."""
+    spectrum = [np.fft.rfft(np.bincount(own, minlength=schemes.DEGREE)) for own in (first, second)]
+    return np.rint(np.fft.irfft(spectrum[0] * spectrum[1], schemes.DEGREE)).astype(np.int64)
 
 
 def test_no_layout_has_collisions() -> None:
-    """Sizes at both ends of those accepted, that of 100 thresholds, and some between."""
-    sizes = [5, 6, 7, 8, 404, 908, 909, *range(9, 908, 300)]
-    assert [size for size in sizes if collisions(Layout(size)).size] == []
-    assert all(Layout(size).used.max() < schemes.DEGREE for size in sizes)
-    assert all(np.unique(Layout(size).used).size == 3 * size + 6 for size in sizes)
+    """Sizes at both ends of those accepted, that of 100 thresholds, and some between.
+
+    No other product of two used positions reaches a number of the answer, or the tag.
+    """
+    for size in [5, 6, 7, 8, 404, 908, 909, *range(9, 908, 300)]:
+        layout = Layout(size)
+        numerator, denominator, hidden, _ = layout.positions
+        assert denominator == sum(layout.totals) % schemes.DEGREE
+        rising, inside = (
+            reached(each, layout.falling()) for each in (layout.rising(), layout.inside())
+        )
+        meant = 2 * np.array([rising[numerator], 1, inside[hidden], 0])
+        found = reached(layout.used, layout.used)[list(layout.positions)]
+        assert found.tolist() == meant.tolist()
+        assert (rising[numerator], inside[hidden]) == (size, size)
+        assert layout.used.max() < schemes.DEGREE
+        assert np.unique(layout.used).size == 3 * size + 6
 
 
 @pytest.mark.parametrize("products", [24, 44, 404, 909])
@@ -365,13 +361,6 @@ def test_other_coefficients_of_the_square_mix_many_products(products: int) -> No
     An aggregator that shifts the square would otherwise bring a single one into an answer.
     """
     layout = Layout(products)
-
-    def reached(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
-        spectrum = [
-            np.fft.rfft(np.bincount(own, minlength=schemes.DEGREE)) for own in (first, second)
-        ]
-        return np.rint(np.fft.irfft(spectrum[0] * spectrum[1], schemes.DEGREE)).astype(np.int64)
-
     firsts = np.concatenate([layout.rising(), layout.inside()])
     across = np.flatnonzero(reached(firsts, layout.falling()))
     others = np.setdiff1d(across, layout.positions)
@@ -499,17 +488,6 @@ def test_the_secret_is_sealed_once() -> None:
         parties.answer(0)
 
 
-def test_thresholds_may_be_quantiles_that_were_agreed() -> None:
-    data = federation(4000, 3)
-    inner = np.quantile(data.scores, np.linspace(0, 1, 20)[1:-1])
-    edges = (0.0, *inner.tolist(), 1.0)
-    agreed = EncryptedAUC(edges, most_records=5000, perturbed=False)
-    even = EncryptedAUC(20, most_records=5000, perturbed=False, scale=EVEN)
-    exact = tacit.evaluate(data, tacit.ExactAUC()).auc.value
-    assert abs(run(data, agreed) - exact) < abs(run(data, even) - exact)
-    assert agreed.settings["thresholds"] == list(edges)
-
-
 @pytest.mark.parametrize(
     ("scale", "thresholds", "says"),
     [
@@ -574,17 +552,3 @@ def test_terms_name_the_protocol_and_all_that_is_agreed(form: str) -> None:
 )
 def test_as_many_thresholds_as_cost_no_bytes(form: str, scale: str, expected: int) -> None:
     assert VARIANTS[form](most_records=100, scale=scale).thresholds == expected
-
-
-def test_the_default_range_is_no_wider_than_that_of_the_papers_thresholds() -> None:
-    """Cells of the log-odds are wider where scores fill [0, 1]; there are more of them."""
-    data = federation(4000, 5)
-    today, paper = (
-        float(
-            simulate(
-                data, EncryptedAUC(most_records=5000, scale=scale), NoNoise()
-            ).server_result.half_range
-        )
-        for scale in (PROBABILITY, EVEN)
-    )
-    assert today <= paper

@@ -12,16 +12,7 @@ from hypothesis import strategies as st
 
 from tacit.crypto.masking import Field, MaskedValueError, total_mask
 from tacit.privacy.noise import NoNoise
-from tacit.protocols.encrypted import masked_scheme as scheme_module
-from tacit.protocols.encrypted import masked_sides
-from tacit.protocols.encrypted.masked_scheme import (
-    FORMS,
-    MaskedScheme,
-    Products,
-    Words,
-    class_cells,
-    forms,
-)
+from tacit.protocols.encrypted import masked_scheme, masked_sides
 from tacit.protocols.encrypted.masked_sides import MaskedAggregator, MaskedParty, VerifierKeys
 from tacit.protocols.encrypted.protocol import EXPERIMENTAL_WARNING, EncryptedAUC
 from tacit.running.simulation import simulate
@@ -38,7 +29,7 @@ def sessions() -> list[Room]:
     return list(Room.rooms(TRIES))
 
 
-def session_of(scheme: MaskedScheme, session: bytes, last: int = 0) -> MaskedParty:
+def session_of(scheme: masked_scheme.MaskedScheme, session: bytes, last: int = 0) -> MaskedParty:
     """A session; ``last`` changes the last party's own key alone."""
 
     def pairing(party: int, other: int) -> bytes:
@@ -84,9 +75,10 @@ def test_without_the_range_a_wrapped_multiplier_is_believed(sessions: list[Room]
 @pytest.mark.parametrize("most", [1200, 2**17, 458_407, 2**20, 2**23, 2**32])
 def test_no_two_ratios_have_accepted_numbers(most: int) -> None:
     """``w_0 Y - w_1 X`` is between -q and q for twice as many records as agreed; an answer fits."""
-    scheme = MaskedScheme(100, most, checked=True)
+    scheme = masked_scheme.MaskedScheme(100, most, checked=True)
     pairs = (2 * most) ** 2 // 4
-    largest, extra = Products(scheme.accepted_most, scheme.accepted_most // 2, 0), scheme.reach
+    largest = masked_scheme.Products(scheme.accepted_most, scheme.accepted_most // 2, 0)
+    extra = scheme.reach
     assert scheme.is_honest(largest)
     for first, second in (
         (largest.numerator + 2 * extra, largest.denominator + extra),
@@ -104,17 +96,19 @@ def test_no_two_ratios_have_accepted_numbers(most: int) -> None:
 @given(seed=st.integers(0, 2**32), thresholds=st.integers(2, 12), bits=st.sampled_from([64, 120]))
 def test_a_proof_is_the_polynomial_of_the_relation(seed: int, thresholds: int, bits: int) -> None:
     """For any words: right answers pass at every D, others at no more than three of the field."""
-    field, count = Field(bits), 2 * thresholds + 2 * FORMS + 1
+    field, count = Field(bits), 2 * thresholds + 2 * masked_scheme.FORMS + 1
     drawn = total_mask(seed.to_bytes(32, "little"), 2 * count + 3, field)
-    own, line = Words.of(drawn[:count], thresholds), drawn[count : 2 * count]
+    own, line = masked_scheme.Words.of(drawn[:count], thresholds), drawn[count : 2 * count]
     point, multiplier, error = (int(each) for each in drawn[-3:])
     keys = VerifierKeys(point, field.elements(line - point * own.joined), field.elements([0] * 3))
-    products = forms(own.positives, own.negatives, field)
+    products = masked_scheme.forms(own.positives, own.negatives, field)
     values = multiplier * (products - own.crossed) - own.blinded
-    shift, nothing = multiplier - own.blinding[0], field.elements([0] * (3 * FORMS))
-    proof = masked_sides.coefficients(own, Words.of(line, thresholds), multiplier, nothing, field)
+    shift, nothing = multiplier - own.blinding[0], field.elements([0] * (3 * masked_scheme.FORMS))
+    proof = masked_sides.coefficients(
+        own, masked_scheme.Words.of(line, thresholds), multiplier, nothing, field
+    )
     masked_sides.check(keys, thresholds, shift, values, proof, field)
-    for place in range(FORMS):
+    for place in range(masked_scheme.FORMS):
         wrong = values.copy()
         wrong[place] += error
         with pytest.raises(MaskedValueError, match="its proof fails"):
@@ -127,10 +121,10 @@ def test_a_proof_is_the_polynomial_of_the_relation(seed: int, thresholds: int, b
 
 def test_perturbations_come_from_the_parties() -> None:
     """Every party's part counts, and no aggregator can leave one out."""
-    scheme = MaskedScheme(10, 2**20, checked=True)
+    scheme = masked_scheme.MaskedScheme(10, 2**20, checked=True)
     assert scheme.perturbations(2**40).tolist() == [0, 0, 0]
     data, true = forging.federation(), forging.true_numbers()
-    cells, rests = class_cells(data, np.linspace(0.0, 1.0, 10)), set()
+    cells, rests = masked_scheme.class_cells(data, np.linspace(0.0, 1.0, 10)), set()
     for name in range(6):
         party = session_of(scheme, bytes([name] * 16))
         uploads = party.uploads(*cells, range(PARTIES))
@@ -143,7 +137,7 @@ def test_perturbations_come_from_the_parties() -> None:
 def test_parties_without_the_last_ones_masks_see_uniform_proofs() -> None:
     """A party's own key alone decides D_c and two coefficients of each form; the AUC stays."""
     data = forging.federation()
-    cells, seen = class_cells(data, np.linspace(0.0, 1.0, SCHEME.thresholds)), []
+    cells, seen = masked_scheme.class_cells(data, np.linspace(0.0, 1.0, SCHEME.thresholds)), []
     for last in range(2):
         party = session_of(SCHEME, bytes(16), last)
         made = answers(Room(party, party.uploads(*cells, range(PARTIES))))
@@ -156,5 +150,5 @@ def test_the_check_is_marked_experimental_and_made_for_as_many_records_as_the_ot
     protocol = EncryptedAUC(40, "malicious", most_records=forging.RECORDS)
     made = simulate(forging.federation(), replace(protocol, half_range=0.1), NoNoise())
     assert made.server_result.warnings == (EXPERIMENTAL_WARNING,)
-    smallest = MaskedScheme(10, 2**20, checked=True)
-    assert smallest.widest <= scheme_module.PRECISION * 2**30 * 2**smallest.least_bits
+    smallest = masked_scheme.MaskedScheme(10, 2**20, checked=True)
+    assert smallest.widest <= masked_scheme.PRECISION * 2**30 * 2**smallest.least_bits

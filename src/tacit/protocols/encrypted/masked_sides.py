@@ -314,12 +314,7 @@ def coefficients(
 
 
 def check(
-    keys: VerifierKeys,
-    thresholds: int,
-    shift: int,
-    values: Elements,
-    proof: Elements,
-    field: Field,
+    keys: VerifierKeys, thresholds: int, shift: int, values: Elements, proof: Elements, field: Field
 ) -> None:
     """Compare an answer's proof with what the parties compute at D.
 

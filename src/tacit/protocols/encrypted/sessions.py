@@ -181,10 +181,7 @@ def check_none_pending(query: Query, state: ClientState) -> None:
 
 
 def pin(
-    state: ClientState,
-    identities: Sequence[Identity],
-    roster: Roster,
-    least: int | None = None,
+    state: ClientState, identities: Sequence[Identity], roster: Roster, least: int | None = None
 ) -> None:
     """Store the identities of a batch's clients, and those that they accept as parties.
 

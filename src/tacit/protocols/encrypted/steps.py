@@ -98,10 +98,7 @@ def open_masked(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     DataError : where a class is absent, or there are too few records for the agreed bound.
     """
     return confirming.tell_opened(
-        clients,
-        query,
-        state,
-        lambda seat, answer: party_of(query.protocol, seat).decrypted(answer),
+        clients, query, state, lambda seat, answer: party_of(query.protocol, seat).decrypted(answer)
     )
 
 
