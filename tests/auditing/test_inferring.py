@@ -266,15 +266,6 @@ def test_sound_rows_raise_few_alarms_and_broken_ones_many(
     assert binom.sf(needed - 1, clusters, (1 + inferring.advantage_bound(broken)) / 2) > 0.9
 
 
-def test_clustered_guesses_need_more_than_independent_ones() -> None:
-    alone, together = guessed(960, 1200), guessed(960, 1200, trials=200)
-    assert alone.chance is not None
-    assert together.chance is not None
-    assert not alone.holds
-    assert together.holds
-    assert together.chance > alone.chance
-
-
 def test_rows_share_the_false_alarms_of_an_audit() -> None:
     rows = inferring.judged_together(
         [guessed(1, 2), guessed(1, 2), replace(guessed(1, 2), guarantee=None)], PART

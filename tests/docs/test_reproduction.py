@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import re
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from tacit_studies import TABLES, Beside, Row, Target
+from tests.docs import generator
 
 DOCS = Path(__file__).parents[2] / "docs"
 KEPT = sorted((DOCS / "reproduction").glob("*.json"))
@@ -22,20 +20,7 @@ LARGEST = 330_000
 """Bytes of all results together."""
 
 
-def load() -> ModuleType:
-    """The generator, which is a program beside the pages and no part of the package."""
-    spec = importlib.util.spec_from_file_location(
-        "reproduction_page", DOCS / "generating" / "reproduction.py"
-    )
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-GENERATOR = load()
+GENERATOR = generator("reproduction")
 
 ROWS: list[dict[str, Any]] = [
     {"table": "coverage", "row": "a", "column": "b", "paper": 2.0, "ours": 1.9, "ratio": 0.95},

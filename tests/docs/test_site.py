@@ -8,23 +8,21 @@ The report that the first page shows is what the package writes today.
 from __future__ import annotations
 
 import doctest
-import importlib.util
 import os
 import re
 import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
-from types import ModuleType
 from urllib.parse import unquote, urlsplit
 
 import pytest
 
 import tacit
+from tests.docs import generator
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
-GENERATING = ROOT / "docs" / "generating"
 
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
 """Tags and the attribute that says what a browser fetches for them without being asked."""
@@ -32,16 +30,6 @@ ELSEWHERE = re.compile(r"(?:https?:)?//")
 STYLED = re.compile(r"(?:url\(|@import)\s*['\"]?(?:https?:)?//")
 IMPORTED = re.compile(r"\bimport\s*\(?\s*['\"]https?:")
 DIRECTIVE = re.compile(r"^::: tacit\.(\w+)$", re.MULTILINE)
-
-
-def generator(name: str) -> ModuleType:
-    """A module of docs/generating."""
-    spec = importlib.util.spec_from_file_location(f"generating_{name}", GENERATING / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 class Fetched(HTMLParser):

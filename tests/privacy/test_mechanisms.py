@@ -16,7 +16,7 @@ from tacit.privacy.cost import Adjacency
 from tacit.privacy.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from tacit.privacy.mechanisms.interface import Mechanism, Together
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace, PolyaShare, Staircase
-from tacit.privacy.mechanisms.response import RandomisedResponse
+from tacit.privacy.mechanisms.response import RandomisedResponse, response_variance
 from tests.privacy.reference import log_weight
 
 Floats = NDArray[np.float64]
@@ -117,10 +117,9 @@ def test_gaussian_parts_add_up_to_the_whole(epsilon: float, delta: float, part: 
 @given(epsilon=st.floats(0.01, 30))
 def test_randomised_response(epsilon: float) -> None:
     mechanism = RandomisedResponse(epsilon)
-    flip = mechanism.probability
     weights = np.exp(log_weight(mechanism, [0, 1]))
-    assert weights[1] / weights.sum() == pytest.approx(flip, rel=1e-12)
-    assert float(mechanism.variance) == pytest.approx(flip * (1 - flip) / (1 - 2 * flip) ** 2)
+    assert weights[1] / weights.sum() == pytest.approx(mechanism.probability, rel=1e-12)
+    assert float(mechanism.variance) == response_variance(epsilon)
     assert mechanism.loss([0, 1, -1]).tolist() == [0, epsilon, epsilon]
     assert mechanism.cost(Adjacency.LABEL).epsilon == epsilon
 

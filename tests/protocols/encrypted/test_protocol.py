@@ -108,14 +108,12 @@ def test_bytes_of_a_client(
 
 def test_findings_and_costs() -> None:
     protocol = EncryptedAUC(50, most_records=5000)
-    result = tacit.evaluate(federation(4000, 5), protocol, exact=True)
+    result = tacit.evaluate(federation(4000, 5), protocol)
     assert result.spent == protocol.guarantee
     assert math.isinf(result.spent.epsilon)
     assert result.auc.privacy_error == 0
     assert math.isnan(result.auc.sampling_error)
-    assert result.exact is not None
     assert result.auc.half_range is not None
-    assert abs(result.auc.value - result.exact) < result.auc.half_range
     assert result.auc.approximation_error == pytest.approx(result.auc.half_range / math.sqrt(3))
     assert result.to_dict()["auc"]["half_range"] == result.auc.half_range
     assert result.to_dict()["protocol"]["adversary"] == "semi-honest"
@@ -191,15 +189,6 @@ def test_the_range_of_ckks_holds_the_scheme_s_own_error() -> None:
     assert made.exact is not None
     assert low <= made.exact <= high
     assert abs(made.auc.value - naive_trapezoid(data, 100)) < 1e-5
-
-
-def test_scores_of_one_hide_nothing() -> None:
-    """A cell that is a single point holds ties, which count half anyway."""
-    data = Clients.from_arrays([1.0, 1.0, 1.0, 0.2], [1, 0, 1, 0], [0, 0, 1, 1])
-    protocol = EncryptedAUC(10, most_records=20, perturbed=False)
-    computed_run = simulate(data, protocol, NoNoise()).server_result
-    assert float(computed_run.value) == 0.75
-    assert float(computed_run.half_range) < 1e-300
 
 
 Numbers = tuple[int, int, int]
