@@ -61,9 +61,7 @@ def clients_of(records: Any, **columns: Any) -> Clients:
 
             return read(listed, **columns)
         if all(map(_is_table, listed)):
-            return _clients_of_tables(
-                {str(number): each for number, each in enumerate(listed)}, **columns
-            )
+            return _of_mapping(dict(enumerate(listed)), **columns)
     if isinstance(records, tuple) and len(records) in (PAIR, TRIPLE):
         return _of_arrays(records, **columns)
     raise TypeError(f"{ACCEPTED}; got {_called(records)}")
@@ -76,22 +74,13 @@ def _is_table(value: Any) -> bool:
 
 def _of_mapping(records: Mapping[Any, Any], **columns: Any) -> Clients:
     """A table by client, or an array by column."""
-    if records and all(map(_is_table, records.values())):
-        return _clients_of_tables({str(name): table for name, table in records.items()}, **columns)
-    table = pa.table({str(name): values for name, values in records.items()})
-    return Clients.from_frame(table, **columns)
-
-
-def _clients_of_tables(tables: Mapping[str, Any], **columns: Any) -> Clients:
-    """One client a table, with the mapping's names."""
+    named = {str(name): values for name, values in records.items()}
+    if not (named and all(map(_is_table, named.values()))):
+        return Clients.from_frame(pa.table(named), **columns)
     if columns.get("client") is not None:
         raise tp.DataError(f"each table is a client: leave client={columns['client']!r} out")
-    return Clients.concatenate(
-        [
-            replace(Clients.from_frame(each, **columns), names=(name,))
-            for name, each in tables.items()
-        ]
-    )
+    tables = {name: Clients.from_frame(each, **columns) for name, each in named.items()}
+    return Clients.concatenate([replace(each, names=(name,)) for name, each in tables.items()])
 
 
 def _of_arrays(arrays: tuple[Any, ...], **columns: Any) -> Clients:

@@ -49,7 +49,7 @@ def test_repetitions_are_independent_and_repeatable() -> None:
 def test_groups_of_repetitions_are_independent(monkeypatch: pytest.MonkeyPatch) -> None:
     clients, protocol = binormal_clients(500, 1_500, 5), tacit.DPAUC(1.0)
     monkeypatch.setattr(
-        "tacit.running.simulation.REPLICATE_NUMBERS", 2 * protocol.replicate_size(clients)
+        "tacit.running.simulation.ONE_REPLICATE", 2 * protocol.replicate_size(clients)
     )
     values = tacit.repeat(clients, protocol, times=7, seed=1)
     assert np.unique(values).size == 7

@@ -75,7 +75,10 @@ def compare(
     evaluating.check_given(first, protocol, seed, noise)
     if len(set(names)) != 2:
         raise ValueError(f"two models need two names, got {names!r}")
-    chosen = _comparing(protocol)
+    chosen = protocol.comparison()
+    if chosen is None:
+        listed = ", ".join(comparison_names())
+        raise ValueError(f"models are compared by {listed}, got {protocol.name}")
     setup = evaluating.Setup.of(
         _together(first, second),
         chosen,
@@ -119,15 +122,6 @@ def _together(first: Clients, second: Clients | ArrayLike | None) -> Clients:
             f"got different labels in {first.location(int(different[0]))}"
         )
     return replace(first, second=second.scores)
-
-
-def _comparing(protocol: tp.Protocol) -> tp.Protocol:
-    """The comparison with this protocol's budget and mechanism."""
-    comparison = protocol.comparison()
-    if comparison is None:
-        names = ", ".join(comparison_names())
-        raise ValueError(f"models are compared by {names}, got {protocol.name}")
-    return comparison
 
 
 def _exact(clients: Clients) -> tuple[float, float]:

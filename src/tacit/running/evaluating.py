@@ -161,7 +161,14 @@ class Setup:
         if missing_epsilon is None:
             result = self.evaluated(protocol, exact=exact)
             return replace(result, left_out=left_out_in_result(self.clients, exact))
-        _check_countable(self)
+        if self.clients.left_out is None:
+            raise ValueError(NOBODY)
+        if self.per_person:
+            raise ValueError(PERSONS)
+        if self.engine != "ideal":
+            raise ValueError(
+                f"missing_epsilon counts in this process, not with engine {self.engine!r}"
+            )
         protocol = shared_budget(protocol, missing_epsilon)
         result = self.evaluated(protocol, exact=exact)
         run = simulate(self.clients, counting_protocol(protocol, missing_epsilon), self.source)
@@ -358,39 +365,16 @@ def shared_budget(protocol: tp.Protocol, missing_epsilon: float) -> tp.Protocol:
     return rest
 
 
-def _check_countable(setup: Setup) -> None:
-    """Refuse to count where nothing was left out, or where the count would not be covered.
-
-    Raises
-    ------
-    ValueError : with the reason.
-    """
-    if setup.clients.left_out is None:
-        raise ValueError(NOBODY)
-    if setup.per_person:
-        raise ValueError(PERSONS)
-    if setup.engine != "ideal":
-        raise ValueError(
-            f"missing_epsilon counts in this process, not with engine {setup.engine!r}"
-        )
-
-
 def counting_protocol(protocol: tp.Protocol, epsilon: float) -> tp.Protocol:
     """The protocol that counts incomplete records under the trust and adjacency of another.
 
     It counts by a sum where all that the other one asks for are sums, and else by client.
-
-    Raises
-    ------
-    ValueError : where no registered protocol counts them.
     """
-    kinds = [kind for kind in registry.protocol_kinds().values() if kind.counts_missing]
-    if not kinds:
-        raise ValueError("no registered protocol counts incomplete records")
+    counting = next(kind for kind in registry.protocol_kinds().values() if kind.counts_missing)
     summed = all(step.view_under(protocol) is tp.View.SUM for step in protocol.steps)
     trust = tp.Trust.SECURE_SUM if summed else tp.Trust.EACH
     adjacency = protocol.guarantee.adjacency
-    made: tp.Protocol = kinds[0](
+    made: tp.Protocol = counting(
         epsilon=epsilon, trust=trust.value, adjacency=None if adjacency is None else adjacency.value
     )
     return made

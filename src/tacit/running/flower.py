@@ -125,8 +125,11 @@ class Nodes:
         return [self._name(place) for place in places if place not in self.node_of]
 
     def _awaited(self, ends: float) -> str:
+        return self._waiting(self._absent(), ends)
+
+    def _waiting(self, names: Iterable[str], ends: float) -> str:
         left = max(ends - time.monotonic(), 0)
-        return f"waiting for {', '.join(self._absent())}, {left:.0f} s left"
+        return f"waiting for {', '.join(names)}, {left:.0f} s left"
 
     def _greet(
         self, nodes: Iterable[int], timeout: float, speaker: Speaker, opening: Opening | None
@@ -180,6 +183,11 @@ class Nodes:
         started = time.monotonic()
         speaker = Speaker(self._tell, started)
         ends = started + self._plan.deadline
+
+        def unanswered() -> str:
+            names = map(self._name, coordinator.waiting)
+            return f"round {coordinator.round}: {self._waiting(names, ends)}"
+
         for _ in range(1 + self._plan.retries):
             waiting = [index for index in coordinator.waiting if index in self.node_of]
             if not waiting:
@@ -189,9 +197,7 @@ class Nodes:
                 for index in waiting
             ]
             timeout = self._plan.deadline / (1 + self._plan.retries)
-            replies = self._exchange(
-                going, timeout, speaker, lambda: self._unanswered(coordinator, ends)
-            )
+            replies = self._exchange(going, timeout, speaker, unanswered)
             self._take(coordinator, replies)
         silent = coordinator.waiting
         answered = len(messages) - len(silent)
@@ -202,11 +208,6 @@ class Nodes:
             f"{time.monotonic() - started:.1f} s, {sent:,} bytes down, "
             f"{sum(self.received.values()):,} up so far{missing}"
         )
-
-    def _unanswered(self, coordinator: Coordinator, ends: float) -> str:
-        names = ", ".join(map(self._name, coordinator.waiting))
-        left = max(ends - time.monotonic(), 0)
-        return f"round {coordinator.round}: waiting for {names}, {left:.0f} s left"
 
     def _exchange(
         self, messages: Iterable[Any], seconds: float, speaker: Speaker, words: Callable[[], str]

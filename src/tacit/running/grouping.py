@@ -83,11 +83,10 @@ def evaluate_groups(
     >>> low < grouped["0"].evaluation.exact < high
     True
     """
-    evaluating.check_given(clients, protocol)
+    setup = evaluating.Setup.of(clients, protocol, seed, per_person=per_person, engine=engine)
     if groups.of_record.size != clients.records:
         raise tp.DataError(f"{clients.records} records but {groups.of_record.size} groups")
     seeds = _seeds(seed, len(groups.names))
-    setup = evaluating.Setup.of(clients, protocol, seed, per_person=per_person, engine=engine)
     groups, most = replace(groups, of_record=groups.of_record[setup.inside]), setup.per_person
     hidden = protocol.guarantee.hides_presence
     results, costs = [], []

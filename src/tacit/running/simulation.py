@@ -17,9 +17,6 @@ from tacit.protocol.fields import bytes_sent
 from tacit.running.mpc.transport import Session
 from tacit.running.spending import Payment, most_spent
 
-REPLICATE_NUMBERS = ONE_REPLICATE
-"""Approximate size of a group of replicates that run together, in numbers."""
-
 
 @dataclass(frozen=True, eq=False)
 class Run:
@@ -103,7 +100,7 @@ def replicate(
     """
     if times < 1:
         raise ValueError(f"times must be at least 1, got {times}")
-    group = int(np.clip(REPLICATE_NUMBERS // max(protocol.replicate_size(clients), 1), 1, times))
+    group = int(np.clip(ONE_REPLICATE // max(protocol.replicate_size(clients), 1), 1, times))
     seeds = np.random.SeedSequence(seed)
     parts = []
     for start in range(0, times, group):

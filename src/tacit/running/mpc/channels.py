@@ -12,13 +12,14 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from tacit.protocol import mpc
 from tacit.running.mpc import transport
-from tacit.running.mpc.spu import SPURun, link, load_engine, stopping, transfers_for
+from tacit.running.mpc.spu import SPURun, link, load_engine, stopping
 from tacit.running.mpc.tunnel import Credentials, Peer, Tunnel
 
 Address = tuple[str, int]
@@ -29,6 +30,7 @@ NOT_FREE = "it cannot listen at the address in its own file"
 DONE = b"done"
 
 
+@dataclass
 class TunnelTransport(transport.Transport):
     """Reaches other parties by TCP, and computes with them by SPU.
 
@@ -42,20 +44,13 @@ class TunnelTransport(transport.Transport):
     reachable : the addresses that this party connects to; None for any that a party announces.
     """
 
-    def __init__(
-        self,
-        listen: Address,
-        address: Address | None = None,
-        timeout: float = 60.0,
-        setup_timeout: float | None = None,
-        lost: Callable[[str], None] | None = None,
-        reachable: Collection[Address] | None = None,
-    ) -> None:
-        self._listen, self._address = listen, address
-        self._timeout = timeout
-        self._setup_timeout = timeout if setup_timeout is None else setup_timeout
-        self._lost, self._reachable = lost, reachable
-        self._listening: socket.socket | None = None
+    listen: Address
+    address: Address | None = None
+    timeout: float = 60.0
+    setup_timeout: float | None = None
+    lost: Callable[[str], None] | None = None
+    reachable: Collection[Address] | None = None
+    _listening: socket.socket | None = field(default=None, init=False)
 
     def announce(self) -> transport.Announcement:
         """Make a key and a certificate, and see that the address is free."""
@@ -63,11 +58,11 @@ class TunnelTransport(transport.Transport):
             raise transport.UnreachableError(NO_ENGINE)
         self._close()
         try:
-            self._listening = socket.create_server(self._listen)
+            self._listening = socket.create_server(self.listen)
         except OSError as error:
             raise transport.UnreachableError(NOT_FREE) from error
         port = int(self._listening.getsockname()[1])
-        host, public_port = (self._listen[0], port) if self._address is None else self._address
+        host, public_port = self.address or (self.listen[0], port)
         credentials = Credentials.new(f"party {os.urandom(8).hex()}")  # TLS looks trust up by name
         public = {"host": host, "port": public_port, "certificate": credentials.certificate}
         secret = {"certificate": credentials.certificate, "key": credentials.key, "port": port}
@@ -78,22 +73,18 @@ class TunnelTransport(transport.Transport):
         """Listen, and reach the others where they announced to be."""
         peers = [_peer(index, public) for index, public in enumerate(meeting.public)]
         _check_certificates(peers, meeting)
-        _check_addresses(peers, meeting.index, self._reachable)
+        _check_addresses(peers, meeting.index, self.reachable)
         secret = meeting.secret
         credentials = Credentials(secret["certificate"], secret["key"])
         load_engine()
         with tempfile.TemporaryDirectory(prefix="tacit-") as directory:
             losses: list[str] = []
-            tunnel = Tunnel(
-                credentials,
-                Path(directory),
-                self._setup_timeout,
-                self._taken(secret["port"]),
-                losses.append if self._lost is None else self._lost,
-            )
+            setup_timeout = self.setup_timeout or self.timeout
+            listening, lost = self._taken(secret["port"]), self.lost or losses.append
+            tunnel = Tunnel(credentials, Path(directory), setup_timeout, listening, lost)
             try:
                 tunnel.open(meeting.index, peers)
-                channels = _Channels(tunnel, meeting, self._timeout, self._setup_timeout)
+                channels = _Channels(tunnel, meeting, self.timeout, setup_timeout)
                 yield channels
                 channels.part()
             except mpc.MPCError as error:
@@ -109,7 +100,7 @@ class TunnelTransport(transport.Transport):
         if listening is not None:
             return listening
         try:
-            return socket.create_server((self._listen[0], port))
+            return socket.create_server((self.listen[0], port))
         except OSError as error:
             raise mpc.MPCError(f"port {port} cannot be listened on: {error}") from error
 
@@ -147,7 +138,7 @@ class _Channels(transport.MeasuredPeers):
         before = self._tunnel.sent
         context = link(session, rank, sockets, self._timeout, self._setup_timeout)
         began = time.perf_counter()
-        yield SPURun(context, transfers_for(items if comparisons is None else comparisons))
+        yield SPURun(context, items if comparisons is None else comparisons)
         seconds = time.perf_counter() - began
         self._tunnel.finish(name)
         with stopping():

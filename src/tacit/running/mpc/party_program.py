@@ -76,12 +76,14 @@ def started(beginning: dict[str, Any], lost: Callable[[str], None]) -> Party:
 
     Parameters
     ----------
-    beginning : its records, its key and ledger, and what was agreed.
+    beginning : its records, its key and ledger, and what was agreed. The data set has its name in
+        the ledger; only a client that does not exist may have none.
     lost : told why when the connection to another party is lost.
 
     Raises
     ------
     MPCError : for a client that exists and has no ledger.
+    LedgerError, OSError : where the ledger cannot be opened.
     """
     scores, name = beginning["scores"], beginning["name"]
     offsets = np.array([0, scores.size], dtype=np.int64)
@@ -92,7 +94,13 @@ def started(beginning: dict[str, Any], lost: Callable[[str], None]) -> Party:
         beginning["coordinator"],
         per_person=beginning["per_person"],
     )
-    guard = guard_of(agreement, clients, beginning["ledger"], beginning["simulated"])
+    guard: debits.Guard = debits.unrecorded
+    if beginning["ledger"] is not None:
+        ledger = Ledger(beginning["ledger"])
+        mark = debits.fingerprint(ledger, clients)
+        guard = debits.LedgerGuard(ledger, name, agreement, mark)
+    elif beginning["simulated"] is not True:
+        raise mpc.MPCError("a real client answers only with a ledger, and none was given")
     load_engine()
     timeout, setup_timeout = beginning["timeout"], beginning["setup_timeout"]
     return Party(
@@ -106,30 +114,6 @@ def started(beginning: dict[str, Any], lost: Callable[[str], None]) -> Party:
         misfit="",
         transport=TunnelTransport(LOCAL, None, timeout, setup_timeout, lost),
     )
-
-
-def guard_of(
-    agreement: messages.Agreement, clients: tp.Clients, ledger: str | None, simulated: bool
-) -> debits.Guard:
-    """What a party's debits go to: its ledger, under the party's name as the data set.
-
-    Parameters
-    ----------
-    agreement : what the run computes, and whose costs it counts.
-    clients : the party's records, a batch of one named client.
-    ledger : the path of its ledger; None only for a client that does not exist.
-    simulated : whether it does not exist.
-
-    Raises
-    ------
-    MPCError : for a client that exists and has no ledger.
-    LedgerError, OSError : where the ledger cannot be opened.
-    """
-    if ledger is not None:
-        return debits.LedgerGuard.of(Ledger(ledger), clients.name(0), agreement, clients)
-    if simulated is not True:
-        raise mpc.MPCError("a real client answers only with a ledger, and none was given")
-    return debits.unrecorded
 
 
 def reason_of(error: Exception) -> str:

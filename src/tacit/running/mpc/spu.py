@@ -44,31 +44,23 @@ def library(name: str) -> Any:
     return extra(name, need, "'tacit[two-party]'")
 
 
-def runtime_config(parties: int, transfers: str) -> Any:
+def runtime_config(parties: int, items: int) -> Any:
     """SPU's configuration for this number of parties: the 64-bit ring, 18 fraction bits.
 
-    Of SPU's settings only its JSON form reaches the kind of oblivious transfers.
+    Of SPU's settings only its JSON form reaches the kind of oblivious transfers. Silent transfers
+    (Ferret, Yang et al. 2020) take seconds to begin and few bytes each; SoftSpoken (Roy 2022)
+    begins at once.
     """
     settings = {
         "protocol": PROTOCOLS[parties],
         "field": "FM64",
         "fxp_fraction_bits": FRACTION_BITS,
-        "cheetah_2pc_config": {"ot_kind": transfers},
+        "cheetah_2pc_config": {"ot_kind": SILENT if items > MANY_ITEMS else AT_ONCE},
     }
     config = library("spu.libspu").RuntimeConfig()
     if not config.ParseFromJsonString(json.dumps(settings)):
         raise MPCError("SPU refuses its configuration")
     return config
-
-
-def transfers_for(items: int) -> str:
-    """The kind of oblivious transfers that suits this number of items in one session of two
-    parties.
-
-    Silent transfers (Ferret, Yang et al. 2020) take seconds to begin and few bytes each; SoftSpoken
-    (Roy 2022) begins at once.
-    """
-    return SILENT if items > MANY_ITEMS else AT_ONCE
 
 
 def link(
@@ -123,16 +115,15 @@ class SPURun(SharedRun):
     Parameters
     ----------
     context : the link.
-    transfers : the kind of oblivious transfers between two parties.
+    items : how many items two parties transfer obliviously.
     """
 
-    def __init__(self, context: Any, transfers: str = AT_ONCE) -> None:
+    def __init__(self, context: Any, items: int = 0) -> None:
         self._context = context
         self.parties = int(context.world_size)
         self.rank = int(context.rank)
         self._spu = library("spu.libspu")
-        config = runtime_config(self.parties, transfers)
-        self._runtime = library("spu.api").Runtime(context, config)
+        self._runtime = library("spu.api").Runtime(context, runtime_config(self.parties, items))
         self._programs: dict[tuple[Any, ...], Any] = {}
 
     @property

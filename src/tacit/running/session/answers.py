@@ -6,6 +6,7 @@ What a party refuses to answer, whatever its records are.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import tacit.protocol as tp
@@ -96,31 +97,28 @@ class Progress:
     first: int = 0
 
 
+@dataclass
 class Answers:
     """One client's answers in one run, each paid for before it is computed.
 
     Parameters
     ----------
     agreement : what the party agreed to.
-    records : its records in the agreed unit; None where they cannot be converted to it.
+    given : its records in the agreed unit; None where they cannot be converted to it.
     noise : where its noise comes from.
     state : its state of this run and of earlier ones.
     guard : receives every debit before the reply is computed.
+    run : where the run stands.
     """
 
-    def __init__(
-        self,
-        agreement: Agreement,
-        records: tp.Clients | None,
-        noise: tp.NoiseSource,
-        state: tp.ClientState,
-        guard: Guard,
-    ) -> None:
-        self._agreement, self._records, self._guard = agreement, records, guard
-        self.noise, self.state = noise, state
-        self.run = Progress()
+    agreement: Agreement
+    given: tp.Clients | None
+    noise: tp.NoiseSource
+    state: tp.ClientState
+    guard: Guard
+    run: Progress = field(default_factory=Progress)
 
-    @property
+    @cached_property
     def records(self) -> tp.Clients:
         """The records that count: drawn when they are needed first, after the state is there.
 
@@ -128,12 +126,11 @@ class Answers:
         ------
         DeclinedError : where they cannot be converted to the agreed unit.
         """
-        if self._records is None:
+        if self.given is None:
             raise DeclinedError(FOREIGN_UNIT)
-        if self._records.persons is not None:
-            most = self._agreement.per_person
-            self._records, _ = counted_clients(self._records, most, self.state, self.noise)
-        return self._records
+        if self.given.persons is None:
+            return self.given
+        return counted_clients(self.given, self.agreement.per_person, self.state, self.noise)[0]
 
     @property
     def spent(self) -> tp.Cost:
@@ -147,7 +144,7 @@ class Answers:
 
     def _of_unit(self, cost: tp.Cost) -> tp.Cost:
         """What a cost about a record is about the agreement's unit of privacy."""
-        return composition.of_person(cost, self._agreement.per_person)
+        return composition.of_person(cost, self.agreement.per_person)
 
     def computed(self, query: tp.Query) -> tp.Reply:
         """The step's answer; where a step refuses once, that reveals one bit, and ends the run.
@@ -175,7 +172,7 @@ class Answers:
         cost = query.step.cost(self.records, query, self.state)
         payment = Payment(cost, query.step.participates(self.records, query))
         after = most_spent([*self.run.payments, payment])
-        if exceeds(after, self._agreement.protocol.guarantee):
+        if exceeds(after, self.agreement.protocol.guarantee):
             raise MalformedMessageError("this run asks for more than the agreed guarantee")
         return payment
 
@@ -204,7 +201,7 @@ class Answers:
     ) -> None:
         """Tell the guard what a message costs; nothing, where it is part of what was paid for."""
         run, asked = self.run, (message.session, message.round)
-        made = self._guard(Debit(*asked, name, request, cost, whole, run.receipt, once))
+        made = self.guard(Debit(*asked, name, request, cost, whole, run.receipt, once))
         run.request = request
         if made is not None:
             run.receipt = made.receipt

@@ -237,7 +237,8 @@ class Coordinator:
             )
         try:
             if received.kind is messages.Kind.DECLINE:
-                self.declined[sender] = _reason(received.body)
+                reason = named_values(received.body, reason=str)["reason"]
+                self.declined[sender] = checked_reason(reason)
             else:
                 said = named_values(received.body, content=bytes, spent=dict)
                 cost = _stated(said["spent"], self._guarantee)
@@ -245,7 +246,7 @@ class Coordinator:
                 self.spent[sender] = self.before[sender] + cost
         except ReplayError as error:
             raise messages.StaleMessageError(str(error)) from error
-        except (fields.MessageError, SumError) as error:
+        except ValueError as error:
             raise messages.MalformedMessageError(printable(str(error))) from error
         self._waiting.discard(sender)
 
@@ -342,31 +343,14 @@ def _stated(values: dict[str, Any], guarantee: tp.Cost) -> tp.Cost:
 
     Raises
     ------
-    MessageError : for anything else.
+    ValueError : for anything else.
     """
     cost = messages.cost_of(values)
     if cost == tp.NOTHING:
         return cost
     if guarantee.adjacency is None:
         return tp.UNPROTECTED
-    try:
-        return composition.restated(cost, guarantee.adjacency)
-    except ValueError as error:
-        raise fields.MessageError(str(error)) from None
-
-
-def _reason(body: bytes) -> str:
-    """Why a party declines: results and terminals show it, so it is short and printable.
-
-    Raises
-    ------
-    MessageError : for any other reason.
-    """
-    reason = named_values(body, reason=str)["reason"]
-    try:
-        return checked_reason(reason)
-    except ValueError as error:
-        raise fields.MessageError(str(error)) from None
+    return composition.restated(cost, guarantee.adjacency)
 
 
 def concluded(plan: Plan, coordinator: Coordinator, received: Mapping[int, int]) -> Evaluation:

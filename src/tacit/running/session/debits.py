@@ -104,24 +104,14 @@ class LedgerGuard:
     ----------
     ledger : the file that it writes.
     dataset : the name of the records in it.
-    protocol : what the run computes.
-    fingerprint : of all records.
-    per_person : the most records of a person that count, where costs are a person's; else 0.
+    agreement : what the run computes, and whose costs it counts.
+    fingerprint : the ledger's keyed digest of all records.
     """
 
     ledger: Ledger
     dataset: str
-    protocol: Protocol
+    agreement: Agreement
     fingerprint: bytes
-    per_person: int = 0
-
-    @classmethod
-    def of(
-        cls, ledger: Ledger, dataset: str, agreement: Agreement, records: Clients
-    ) -> LedgerGuard:
-        """The guard of a run about these records, of which the ledger has the keyed digest."""
-        mark = fingerprint(ledger, records)
-        return cls(ledger, dataset, agreement.protocol, mark, agreement.per_person)
 
     def __call__(self, debit: Debit) -> Debited:
         """Debit, durably.
@@ -139,14 +129,15 @@ class LedgerGuard:
             raise DeclinedError(error.public) from error
 
     def _entry(self, debit: Debit, cost: Cost) -> Entry:
+        protocol = self.agreement.protocol
         return Entry(
             self.dataset,
             self.fingerprint,
-            self.protocol.name,
+            protocol.name,
             f"{debit.round} {debit.step}",
             debit.session.hex(),
             debit.request,
-            stated_cost(cost, of_person(self.protocol.guarantee, self.per_person)),
+            stated_cost(cost, of_person(protocol.guarantee, self.agreement.per_person)),
         )
 
 

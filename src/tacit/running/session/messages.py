@@ -209,14 +209,8 @@ class SignedMessage:
 
     def signed(self, agreement: Agreement, identity: Identity) -> bytes:
         """The message as signed bytes."""
-        head = HEAD.pack(
-            self.kind,
-            self.session,
-            agreement.digest[:MARK_BYTES],
-            self.round,
-            self.sender,
-            self.receiver,
-        )
+        mark = agreement.digest[:MARK_BYTES]
+        head = HEAD.pack(self.kind, self.session, mark, self.round, self.sender, self.receiver)
         return head + self.body + identity.sign(_bytes_to_sign(agreement, head, self.body))
 
 

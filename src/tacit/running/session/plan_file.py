@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal
 
@@ -19,18 +19,6 @@ from tacit.running.spending import per_record
 from tacit.running.units import check_plan_unit, default_unit, suited
 
 DEADLINE = 120.0
-PLAN_KEYS = (
-    "name",
-    "coordinator",
-    "min_clients",
-    "colluders",
-    "deadline",
-    "retries",
-    "on_loss",
-    "unit",
-    "per_person",
-    "most_records",
-)
 
 
 @dataclass(frozen=True)
@@ -126,7 +114,8 @@ class Plan:
     @classmethod
     def _of(cls, source: toml_source.Source) -> Plan:
         source.only("plan", "protocol", "party")
-        head = source.table("plan", *PLAN_KEYS)
+        tables = {"protocol", "parties"}
+        head = source.table("plan", *(f.name for f in fields(cls) if f.name not in tables))
         parties = _parties(source)
         coordinator = head.key("coordinator")
         if coordinator is not None and coordinator in {party.key for party in parties}:

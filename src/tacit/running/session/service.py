@@ -280,8 +280,9 @@ class PartyDesk:
         agreement = self.plan.agreement()
         guard: debits.Guard = debits.unrecorded
         if records is not None:
-            recorded = debits.LedgerGuard.of(ledger, self.party_file.dataset, agreement, records)
-            guard = self._unchanged(session, records.digest(recorded.fingerprint), recorded)
+            mark = debits.fingerprint(ledger, records)
+            recorded = debits.LedgerGuard(ledger, self.party_file.dataset, agreement, mark)
+            guard = self._unchanged(session, records.digest(mark), recorded)
         return Party(
             self.index,
             self.identity,

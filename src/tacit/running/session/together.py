@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
+from dataclasses import astuple, dataclass
 
 from tacit.crypto.identities import Identity
 from tacit.crypto.secure_sum.client import SumClient
@@ -112,6 +112,7 @@ UNREACHABLE = "its party file does not say where other parties reach it: [mpc] l
 STOPPED = "the computation with the other parties stopped; its log says why"
 
 
+@dataclass
 class ClientComputations:
     """The computations of a run in which a party takes part, one announced at a time.
 
@@ -122,67 +123,63 @@ class ClientComputations:
     agreement : what it agreed to.
     answers : what it pays for.
     transport : how it reaches the others; None where it cannot.
+    failure : why the last computation stopped; empty where none did.
     """
 
-    def __init__(
-        self,
-        index: int,
-        identity: Identity,
-        agreement: messages.Agreement,
-        answers: Answers,
-        transport: Transport | None,
-    ) -> None:
-        self._index, self._identity, self._agreement = index, identity, agreement
-        self._answers, self._transport = answers, transport
-        self.failure = ""
+    index: int
+    identity: Identity
+    agreement: messages.Agreement
+    answers: Answers
+    transport: Transport | None
+    failure: str = ""
 
     def announce(self, message: messages.SignedMessage, request: bytes) -> bytes:
         """Announce how the others reach this party, for a query that it would compute with them."""
         query, _ = self._asked(message.body)
-        if self._transport is None:
+        if self.transport is None:
             raise debits.DeclinedError(UNREACHABLE)
-        if query.step.name in self._answers.run.closed:
+        if query.step.name in self.answers.run.closed:
             raise messages.MalformedMessageError(f"step {query.step.name} was computed in this run")
-        self._answers.check_budget(query)
-        offer = program_of(query).offer(self._answers.records, query)
+        self.answers.check_budget(query)
+        offer = program_of(query).offer(self.answers.records, query)
         try:
-            announcement = self._transport.announce()
+            announcement = self.transport.announce()
         except UnreachableError as error:
             raise debits.DeclinedError(str(error)) from error
-        self._answers.run.computation = Computation(message.body, dict(announcement.secret))
-        name = messages.query_name(self._agreement, message.session, message.body)
+        self.answers.run.computation = Computation(message.body, dict(announcement.secret))
+        name = messages.query_name(self.agreement, message.session, message.body)
         content, signature = messages.announced(
-            name, self._index, self._identity, announcement.public, offer
+            name, self.index, self.identity, announcement.public, offer
         )
         return values.encode_values({"announcement": content, "signature": signature})
 
     def _asked(self, request: bytes) -> tuple[Query, tuple[int, ...]]:
         """A query for a computation among no fewer parties than agreed, this one among them."""
-        message, members = messages.read_members(request, len(self._agreement.parties))
-        decoded = values.decode_query(message, self._agreement.protocol)
-        query = checked_query(decoded, View.MPC, self._agreement)
-        if self._index not in members or len(members) < self._agreement.min_clients:
+        message, members = messages.read_members(request, len(self.agreement.parties))
+        decoded = values.decode_query(message, self.agreement.protocol)
+        query = checked_query(decoded, View.MPC, self.agreement)
+        if self.index not in members or len(members) < self.agreement.min_clients:
             raise messages.MalformedMessageError(
-                f"{self._agreement.min_clients} parties compute together, and party "
-                f"{self._index} among them, got {members!r:.60}"
+                f"{self.agreement.min_clients} parties compute together, and party "
+                f"{self.index} among them, got {members!r:.60}"
             )
         return query, members
 
     def compute(self, message: messages.SignedMessage, request: bytes) -> bytes:
         """Compute with the others whose announcements these are, after the debit."""
-        run, transport = self._answers.run, self._transport
+        run, transport = self.answers.run, self.transport
         begun = run.computation
         if begun is None or transport is None:
             raise messages.StaleMessageError("no computation was announced")
         query, members = self._asked(begun.request)
-        name = messages.query_name(self._agreement, message.session, begun.request)
-        announcements = messages.read_all(self._agreement, name, members, message.body)
-        self._answers.pay(query, message, request)
+        name = messages.query_name(self.agreement, message.session, begun.request)
+        announcements = messages.read_all(self.agreement, name, members, message.body)
+        self.answers.pay(query, message, request)
         run.closed.append(query.step.name)
         run.computation = None
         meeting = Meeting(
             name[:NAME_BYTES].hex(),
-            members.index(self._index),
+            members.index(self.index),
             tuple(each["public"] for each in announcements),
             tuple(each["offer"] for each in announcements),
             begun.secret,
@@ -194,7 +191,7 @@ class ClientComputations:
             raise debits.DeclinedError(STOPPED) from error
 
     def _reply(self, query: Query, transport: Transport, meeting: Meeting) -> bytes:
-        answers = self._answers
+        answers = self.answers
         with transport.meet(meeting) as peers:
             reply = program_of(query).compute(
                 answers.records, query, answers.noise, answers.state, peers
