@@ -26,6 +26,7 @@ from tacit.collecting.folder import Folder
 from tacit.running.deployment.keys import Certificates, make_certificates
 from tests.collecting.node import running
 from tests.collecting.support import messages_of, new_folder
+from tests.loops import in_a_loop
 
 HEAD = b"POST /reports HTTP/1.1\r\nHost: collector\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n"
@@ -87,21 +88,18 @@ def is_cut_off(connection: socket.socket) -> bool:
     return True
 
 
+@pytest.mark.parametrize("requests", [0, 1])
 @pytest.mark.parametrize("begun", [b"", b"POST /rep", HEAD])
-def test_a_head_that_does_not_come_ends_the_connection(served: Served, begun: bytes) -> None:
+def test_a_head_that_does_not_come_ends_the_connection(
+    served: Served, begun: bytes, requests: int
+) -> None:
+    """The first one, or one after a request that is answered."""
     with served.connected() as connection:
-        connection.sendall(begun)
-        served.begins.set()
-        assert everything(connection) == b""
-
-
-def test_the_head_of_a_second_request_must_come_too(served: Served) -> None:
-    with served.connected() as connection:
-        connection.sendall(served.whole + b"GET /heal")
+        connection.sendall(requests * served.whole + begun)
         served.begins.set()
         answer = everything(connection)
-    assert answer.startswith(b"HTTP/1.1 200")
-    assert answer.count(b"HTTP/1.1") == 1
+    assert answer.startswith(requests * b"HTTP/1.1 200")
+    assert answer.count(b"HTTP/1.1") == requests
 
 
 def test_a_body_that_comes_late_is_taken(served: Served) -> None:
@@ -222,117 +220,99 @@ ENDLESS = {
 
 @pytest.mark.parametrize("read", [1, 700, 2**18])
 @pytest.mark.parametrize("kind", ENDLESS)
-def test_what_has_no_end_is_ended_within_its_limit(kind: str, read: int) -> None:
+@in_a_loop
+async def test_what_has_no_end_is_ended_within_its_limit(kind: str, read: int) -> None:
     """However it comes; the bytes are counted that were taken before the end."""
     begun, more = ENDLESS[kind]
+    connection, wire = Bench().connected(begun)
+    parser, fed = connection.parser, [0]
 
-    async def taken() -> int:
-        connection, wire = Bench().connected(begun)
-        parser, fed = connection.parser, [0]
+    class Counted:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(parser, name)
 
-        class Counted:
-            def __getattr__(self, name: str) -> Any:
-                return getattr(parser, name)
+        def feed_data(self, data: bytes) -> None:
+            fed[0] += len(data)
+            parser.feed_data(data)
 
-            def feed_data(self, data: bytes) -> None:
-                fed[0] += len(data)
-                parser.feed_data(data)
-
-        connection.parser = Counted()  # type: ignore[assignment]
-        coming = chain.from_iterable(repeat(more))
-        while not wire.ended and fed[0] <= 2 * HEAD_BYTES:
-            connection.data_received(bytes(next(coming) for _ in range(read)))
-        assert wire.ended
-        return fed[0]
-
-    assert asyncio.run(taken()) <= 17 * 2**10
+    connection.parser = Counted()  # type: ignore[assignment]
+    coming = chain.from_iterable(repeat(more))
+    while not wire.ended and fed[0] <= 2 * HEAD_BYTES:
+        connection.data_received(bytes(next(coming) for _ in range(read)))
+    assert wire.ended
+    assert fed[0] <= 17 * 2**10
 
 
 @pytest.mark.parametrize("line", [b"a:\r\n", b"X: " + b"a" * 16_000 + b"\r\n"])
-def test_heads_up_to_the_limit_are_read(line: bytes) -> None:
+@in_a_loop
+async def test_heads_up_to_the_limit_are_read(line: bytes) -> None:
     """Also after a body that is longer; whether it comes with it or apart."""
     body = bytes(3 * HEAD_BYTES)
     room = HEAD_BYTES - len(HEAD) - len(b"Content-Length: 99999\r\n\r\n")
     head = HEAD + line * (room // len(line)) + b"Content-Length: %d\r\n\r\n" % len(body)
-
-    async def session() -> None:
-        bench = Bench()
-        for parts in ([head, body], [head + body]):
-            connection, wire = bench.connected(*parts)
-            assert not wire.ended
-            assert not connection.cycle.more_body
-
-    asyncio.run(session())
+    bench = Bench()
+    for parts in ([head, body], [head + body]):
+        connection, wire = bench.connected(*parts)
+        assert not wire.ended
+        assert not connection.cycle.more_body
 
 
-def test_a_second_request_before_the_answer_ends_the_connection() -> None:
+@in_a_loop
+async def test_a_second_request_before_the_answer_ends_the_connection() -> None:
     """Each of those in one read would be kept until the first is answered."""
-
-    async def session() -> int:
-        connection, wire = Bench().connected(WHOLE)
-        assert not wire.is_closing()
-        connection.data_received(WHOLE * 10_000)
-        assert wire.is_closing()
-        return len(connection.pipeline)
-
-    assert asyncio.run(session()) <= 2**10 // len(WHOLE) + 1
+    connection, wire = Bench().connected(WHOLE)
+    assert not wire.is_closing()
+    connection.data_received(WHOLE * 10_000)
+    assert wire.is_closing()
+    assert len(connection.pipeline) <= 2**10 // len(WHOLE) + 1
 
 
 @pytest.mark.parametrize("more", [WHOLE, WHOLE * 3, UPGRADED + bytes(2 * HEAD_BYTES)])
-def test_an_answer_to_a_connection_that_was_ended_is_not_written(more: bytes) -> None:
+@in_a_loop
+async def test_an_answer_to_a_connection_that_was_ended_is_not_written(more: bytes) -> None:
     """The system's transport raises then, and each would put a traceback into the log."""
-
-    async def session() -> bool:
-        bench = Bench()
-        _, wire = bench.connected(WHOLE, more)
-        assert wire.ended
-        bench.answers.set()
-        await asyncio.gather(*bench.tasks)
-        return wire.written_late
-
-    assert not asyncio.run(session())
+    bench = Bench()
+    _, wire = bench.connected(WHOLE, more)
+    assert wire.ended
+    bench.answers.set()
+    await asyncio.gather(*bench.tasks)
+    assert not wire.written_late
 
 
-def test_too_many_connections_end_the_one_that_waits_longest(
+@in_a_loop
+async def test_too_many_connections_end_the_one_that_waits_longest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """For a head, a body, or its reader; who is owed an answer stays, and a new one may not."""
     monkeypatch.setattr(connections, "CONNECTIONS", 4)
-
-    async def session() -> None:
-        bench, wires = Bench(), list[Wire]()
-        slow = HEAD + b"Content-Length: 2\r\n\r\na"
-        for number, begun in enumerate([WHOLE, b"", slow, WHOLE]):
-            connection, wire = bench.connected(begun) if begun else bench.connected()
-            connection._since = number
-            wires.append(wire)
-        last = connection
-        ends = []
-        for _ in range(3):
-            ends.append(bench.ended(wires))
-            wires.append(bench.connected(WHOLE)[1])
-        assert ends == [[], [1], [1, 2]]
-        assert bench.ended(wires) == [1, 2, 6]
-        last.pause_writing()
-        wires.append(bench.connected()[1])
-        last.resume_writing()
-        assert bench.ended(wires) == [1, 2, 3, 6]
-
-    asyncio.run(session())
+    bench, wires = Bench(), list[Wire]()
+    slow = HEAD + b"Content-Length: 2\r\n\r\na"
+    for number, begun in enumerate([WHOLE, b"", slow, WHOLE]):
+        connection, wire = bench.connected(begun) if begun else bench.connected()
+        connection._since = number
+        wires.append(wire)
+    last = connection
+    ends = []
+    for _ in range(3):
+        ends.append(bench.ended(wires))
+        wires.append(bench.connected(WHOLE)[1])
+    assert ends == [[], [1], [1, 2]]
+    assert bench.ended(wires) == [1, 2, 6]
+    last.pause_writing()
+    wires.append(bench.connected()[1])
+    last.resume_writing()
+    assert bench.ended(wires) == [1, 2, 3, 6]
 
 
-def test_a_connection_that_was_lost_is_kept_by_nobody() -> None:
+@in_a_loop
+async def test_a_connection_that_was_lost_is_kept_by_nobody() -> None:
     """Heads of many connections that went away would otherwise add up until nobody looks."""
-
-    async def session() -> Any:
-        connection, _ = Bench().connected(HEAD)
-        connection.connection_lost(ConnectionResetError())
-        gone = weakref.ref(connection)
-        del connection
-        gc.collect()
-        return gone()
-
-    assert asyncio.run(session()) is None
+    connection, _ = Bench().connected(HEAD)
+    connection.connection_lost(ConnectionResetError())
+    gone = weakref.ref(connection)
+    del connection
+    gc.collect()
+    assert gone() is None
 
 
 def test_headers_without_end_do_not_reach_the_collector(served: Served) -> None:

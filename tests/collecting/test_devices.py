@@ -139,8 +139,6 @@ def test_the_page_sends_reports(driver: Any, tmp_path: Path, loads: int) -> None
         assert not [
             entry for entry in driver.get_log("browser") if "favicon" not in entry["message"]
         ]
-        encode_milliseconds = driver.execute_async_script(TIMED)
-    assert encode_milliseconds > 0
     payloads = stored_payloads(folder)
     assert payloads[0].shape[0] == loads
     if loads == 200:
@@ -148,19 +146,6 @@ def test_the_page_sends_reports(driver: Any, tmp_path: Path, loads: int) -> None
         exact = auc(*(np.array(column) for column in zip(*records, strict=True)))
         error = np.hypot(estimate.privacy_error, estimate.approximation_error)
         assert abs(estimate.value - exact) < 5 * error
-
-
-TIMED = """
-const done = arguments[arguments.length - 1];
-Promise.all([import('./tacit-device.js'), fetch('campaign')]).then(async ([library, response]) => {
-  const how = JSON.parse(JSON.parse(await response.text()).document).report;
-  const words = library.wordsOf(library.systemBytes, 64);
-  const start = performance.now();
-  for (let made = 0; made < 1000; made++) library.payloadOf(how, {score: 0.3, label: 1}, words);
-  done((performance.now() - start) / 1000);
-});
-"""
-"""The milliseconds that one report takes to be made."""
 
 
 @needs_node

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,22 @@ RESPONSE = (
     'mechanism = "randomised-response"\nadjacency = "label"'
 )
 UNLIMITED = 'epsilon = inf\nadjacency = "label"'
+
+
+class Clock:
+    """Seconds that pass only where somebody sleeps; something happens at one of them."""
+
+    def __init__(self, happens: Callable[[], object] = lambda: None, at: float = 0.0) -> None:
+        self.seconds, self._happens, self._at = 0.0, happens, at
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds > 0
+        self.seconds += seconds
+        if self.seconds == self._at:
+            self._happens()
 
 
 def write_identity(path: Path) -> Identity:

@@ -55,13 +55,6 @@ def test_flipped_labels_serve_further_comparisons() -> None:
     assert again.better() == "first"
 
 
-@pytest.mark.parametrize("exact", [True, False])
-def test_exact_figures_are_written_for_those_who_ask(exact: bool) -> None:
-    first, second = two_models()
-    content = compare(first, second, FedAUC(1.0), seed=1, exact=exact).to_dict()
-    assert ("exact" in content["first"]) is exact
-
-
 def test_the_verdict_follows_the_interval() -> None:
     first, second = two_models()
     assert compare(first, second, FedAUC(2.0), seed=1).better() == "first"

@@ -32,12 +32,6 @@ def test_fresh_noise_differs_and_seeded_noise_repeats() -> None:
     assert (len(fresh), len(seeded)) == (4, 1)
 
 
-def test_one_record_is_not_enough() -> None:
-    clients = tacit.Clients.from_arrays([0.5], [1])
-    with pytest.raises(tacit.DataError, match="at least two records, got 1"):
-        tacit.evaluate(clients, tacit.FedAUC(1.0))
-
-
 def test_repetitions_are_independent_and_repeatable() -> None:
     clients, protocol = binormal_clients(200, 300, 5), tacit.FedAUC(1.0)
     first = tacit.repeat(clients, protocol, times=50, seed=1)

@@ -35,7 +35,7 @@ from tacit.running.session.messages import (
 )
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk, read_identity
-from tests.running.desks import FEDAUC, HISTOGRAM, ONE_SUM, UNLIMITED, federation
+from tests.running.desks import FEDAUC, HISTOGRAM, ONE_SUM, UNLIMITED, Clock, federation
 
 QUIET = "min_clients = 2\ndeadline = 10.0\nretries = 1\n"
 
@@ -47,20 +47,6 @@ def task() -> Iterator[None]:
     TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
     yield
     TaskIdentity._task_id, TaskIdentity._run_id, TaskIdentity._node_id = stored
-
-
-class Clock:
-    """A clock that only waiting moves."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        assert seconds > 0
-        self.now += seconds
 
 
 @pytest.fixture(autouse=True)
@@ -137,16 +123,11 @@ def pooled(home: Path, names: str = "abc") -> tacit.Clients:
 
 DEPLOYABLE = {
     "fedauc": FEDAUC,
-    "dpauc": 'name = "dpauc"\nepsilon = 1.0',
     "histogram": HISTOGRAM,
     "histogram-secure": 'name = "score-histogram"\ntrust = "exact-sum"\nheight = 8',
     "histogram-local": 'name = "score-histogram"\ntrust = "local"\nepsilon = 2.0',
-    "two-round-auc": 'name = "two-round-auc"\nepsilon = 2.0',
-    "hierarchical-auc": 'name = "hierarchical-auc"\nepsilon = 2.0',
-    "ustatistic": 'name = "ustatistic"\nepsilon = 2.0\nkernel = "gini"',
     "encrypted-auc": 'name = "encrypted-auc"\nthresholds = 20\nmost_records = 1000\n'
     "perturbed = false",
-    "noisy-scores": 'name = "published-noisy-scores"\nepsilon = 2.0',
     "exact": 'name = "exact"',
 }
 
@@ -279,16 +260,6 @@ def test_a_node_of_another_plan_does_not_take_part(tmp_path: Path) -> None:
     assert f"a node does not take part: {reason}" in lines
 
 
-def test_a_node_is_called_as_the_coordinators_folder_calls_it(tmp_path: Path) -> None:
-    identity = federation(tmp_path, FEDAUC, extra=QUIET)
-    (tmp_path / "b" / "records.csv").unlink()
-    (tmp_path / "b" / "party.toml").write_text("nothing")
-    lines: list[str] = []
-    plan = Plan.read(tmp_path / "plan.toml")
-    flower.conduct(Grid(tmp_path), plan, identity, lines.append, {101: "north"})
-    assert any(line.startswith("north does not take part: it is not ready") for line in lines)
-
-
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
@@ -372,8 +343,11 @@ def test_a_party_without_its_files_says_only_that_it_is_not_ready(
 ) -> None:
     identity = federation(tmp_path, FEDAUC, extra=QUIET)
     (tmp_path / "b" / "records.csv").write_text("score,label\n0.512,7\n")
-    coordinator, lines, _ = conducted(tmp_path, identity, Grid(tmp_path))
-    assert coordinator.active == (0, 2)
+    (tmp_path / "c" / "party.toml").write_text("nothing")
+    plan, names, lines = Plan.read(tmp_path / "plan.toml"), {102: "north"}, list[str]()
+    with pytest.raises(RunError, match="and 1 answered"):
+        flower.conduct(Grid(tmp_path), plan, identity, lines.append, names)
+    assert any(line.startswith("north does not take part: it is not ready") for line in lines)
     assert "0.512" not in "".join(lines)
     assert "label" in capsys.readouterr().err
 

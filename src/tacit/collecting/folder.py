@@ -159,14 +159,12 @@ def parts_of_batch(path: Path) -> Iterator[Payloads]:
     """The payloads of a sealed batch, a part at a time, shape (m, bytes)."""
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
         for part in file.iter_batches(BATCH_REPORTS, columns=["payload"], use_threads=False):
-            yield payloads_of(part.column("payload"))
-
-
-def payloads_of(column: pa.FixedSizeBinaryArray) -> Payloads:
-    """A column of fixed-size bytes as payloads, without a copy, shape (m, bytes)."""
-    size = column.type.byte_width
-    flat = np.frombuffer(column.buffers()[1], dtype=np.uint8)
-    return flat[column.offset * size : (column.offset + len(column)) * size].reshape(-1, size)
+            column = part.column("payload")
+            size, flat = column.type.byte_width, np.frombuffer(column.buffers()[1], dtype=np.uint8)
+            # without a copy
+            yield flat[column.offset * size : (column.offset + len(column)) * size].reshape(
+                -1, size
+            )
 
 
 def read_spent(path: Path) -> NDArray[np.uint64]:
@@ -210,31 +208,23 @@ class OpenStage:
     size: int
 
 
-@dataclass(frozen=True)
 class Folder:
     """A campaign's files.
 
     Parameters
     ----------
     path : the folder.
+
+    Attributes
+    ----------
+    reports : where logs and batches are.
+    spent : where tokens of sealed batches are.
+    coordinator_key : the key that signs the campaign and its stages.
     """
 
-    path: Path
-
-    @property
-    def reports(self) -> Path:
-        """Where logs and batches are."""
-        return self.path / "reports"
-
-    @property
-    def spent(self) -> Path:
-        """Where tokens of sealed batches are."""
-        return self.path / "spent"
-
-    @property
-    def coordinator_key(self) -> Path:
-        """The key that signs the campaign and its stages."""
-        return self.path / "keys" / "coordinator.key"
+    def __init__(self, path: Path) -> None:
+        self.path, self.reports, self.spent = path, path / "reports", path / "spent"
+        self.coordinator_key = path / "keys" / "coordinator.key"
 
     def signed(self, terms: Terms) -> Campaign:
         """The campaign of these terms: the one that is there, or a new one, signed now.

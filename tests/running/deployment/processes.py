@@ -27,10 +27,7 @@ def example(folder: Path) -> Path:
 
 def processes_in(folder: Path) -> list[str]:
     """The commands of running processes that name a folder."""
-    command = ["ps", "-eww", "-o", "stat=,args="]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True)
-    lines = listed.stdout.splitlines()
-    return [line for line in lines if str(folder) in line and not line.startswith("Z")]
+    return [command for command in running().values() if str(folder) in command]
 
 
 def nothing_left(folder: Path, begun: Mapping[int, str] = MappingProxyType({})) -> bool:

@@ -9,7 +9,6 @@ import socket
 import ssl
 import sys
 import zipfile
-from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import timedelta
 from functools import partial
@@ -28,6 +27,7 @@ from tacit.running.deployment.site import user_line
 from tacit.running.session.service import PartyDesk
 from tacit.running.session.toml_source import PlanError
 from tests.running.deployment.processes import HOSPITALS, WAIT, running
+from tests.running.desks import Clock
 
 SETTINGS = {"plan": "/plan.toml", "identity": "/identity.key", "result": "/result.json"}
 
@@ -387,21 +387,6 @@ def test_a_certificate_that_has_run_out_is_not_served(
         server.start_server(coordinator, "127.0.0.1", 1)
 
 
-class Clock:
-    """Seconds that pass only where somebody sleeps; a server starts to listen at one of them."""
-
-    def __init__(self, listens: Callable[[], None], at: float) -> None:
-        self.seconds, self._listens, self._at = 0.0, listens, at
-
-    def sleep(self, seconds: float) -> None:
-        self.seconds += seconds
-        if self.seconds == self._at:
-            self._listens()
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-
 def test_a_run_waits_a_minute_for_a_server_that_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -416,7 +401,7 @@ def test_a_run_waits_a_minute_for_a_server_that_starts(
     assert clock.seconds == 4.0
     (line,) = lines
     assert "tacit serve; retrying, 60 s left, Ctrl-C ends" in line
-    clock = Clock(lambda: None, at=0.0)
+    clock = Clock()
     monkeypatch.setattr(programs, "time", clock)
     with pytest.raises(programs.DeploymentError, match=r"no server listens on.*gave up after 60 s"):
         coordinator.wait_running(lines.append)

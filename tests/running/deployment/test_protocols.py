@@ -6,12 +6,14 @@ say what it spent, and come from all three parties. ``pytest -s`` shows seconds 
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tacit
 from tacit.ledger.ledger import Ledger
+from tacit.protocol.registry import protocol_of
 from tacit.results.saved.reading import check_result
 from tacit.running.deployment.server import conduct_run
 from tests.running.deployment.conftest import DEADLINE, PARTIES, PLANS, Federation
@@ -55,25 +57,22 @@ def whole(text: str) -> int:
 def in_one_process(name: str) -> dict[str, Any]:
     """The same plan on the same records, without any network."""
     settings = dict(PLANS[name])
-    protocol = {"score-histogram": tacit.ScoreHistogram, "encrypted-auc": tacit.EncryptedAUC}[
-        settings.pop("name")
-    ](**settings)
+    protocol = protocol_of(settings.pop("name"), settings)
     clients = tacit.read([HOSPITALS / part / "records.csv" for part in PARTIES])
-    content = json.dumps(tacit.evaluate(clients, protocol, exact=True).to_dict())
-    return dict(json.loads(content))
+    result = tacit.evaluate(clients, protocol, exact=True)
+    return dict(json.loads(json.dumps(result.to_dict())))
+
+
+def verified(book: Path) -> int:
+    """How many entries a ledger holds, none of them changed."""
+    with Ledger.open_readonly(book) as pages:
+        return pages.verify()
 
 
 def entries(federation: Federation) -> list[int]:
     """How many entries every party's ledger holds, after it was verified."""
-    counts = []
-    for name in PARTIES:
-        path = federation.folder / name / "ledger.db"
-        if not path.exists():
-            counts.append(0)
-            continue
-        with Ledger.open_readonly(path) as pages:
-            counts.append(pages.verify())
-    return counts
+    books = [federation.folder / name / "ledger.db" for name in PARTIES]
+    return [verified(book) if book.exists() else 0 for book in books]
 
 
 @pytest.mark.thorough

@@ -96,20 +96,12 @@ def run_locally(
         )
         tell(f"server on {HOST}:{port}, with TLS and authentication of nodes")
         server.register_nodes(coordinator, verbose)
-        nodes = [
-            running.enter_context(
-                start_node(
-                    copy,
-                    f"{HOST}:{port}",
-                    coordinator.certificates.authority,
-                    copy.with_name("node.key"),
-                    copy.with_name("node"),
-                    verbose,
-                    coordinator.guards,
-                )
-            )
-            for copy in copies.values()
-        ]
+        server_files = f"{HOST}:{port}", coordinator.certificates.authority
+        nodes = []
+        for copy in copies.values():
+            own_files = copy.with_name("node.key"), copy.with_name("node")
+            node = start_node(copy, *server_files, *own_files, verbose, coordinator.guards)
+            nodes.append(running.enter_context(node))
         for node in nodes:  # all nodes end at once, before each is waited for
             running.callback(node.query_to_end)
         for name, node in zip(parties, nodes, strict=True):

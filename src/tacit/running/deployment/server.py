@@ -38,51 +38,33 @@ FAILED = "ServerApp failed with "
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # nothing is bound here: these are compared with
 
 
-@dataclass(frozen=True)
 class Coordinator:
     """The folder of a coordinator: the plan, and all that belongs to its server.
 
     Parameters
     ----------
     folder : where the plan lies.
+
+    Attributes
+    ----------
+    identity : the coordinator's identity key.
+    nodes : the folder of public node keys that may connect, one file ``NAME.pub`` each.
+    private : keys, database and logs of the server.
+    certificates : the server's TLS files.
+    tickets : what allows a run.
+    guards : the guarded programs.
     """
 
-    folder: Path
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.private = folder, folder / "server"
+        self.identity, self.nodes = folder / "identity.key", folder / "nodes"
+        self.certificates = Certificates.within(folder, self.private)
+        self.tickets, self.guards = self.private / "tickets", self.private / "programs"
 
     @classmethod
     def of(cls, plan: str | Path) -> Coordinator:
         """The folder around a plan."""
         return cls(Path(plan).resolve().parent)
-
-    @property
-    def identity(self) -> Path:
-        """The coordinator's identity key."""
-        return self.folder / "identity.key"
-
-    @property
-    def nodes(self) -> Path:
-        """The folder of public node keys that may connect, one file ``NAME.pub`` each."""
-        return self.folder / "nodes"
-
-    @property
-    def private(self) -> Path:
-        """Keys, database and logs of the server."""
-        return self.folder / "server"
-
-    @property
-    def certificates(self) -> Certificates:
-        """The server's TLS files."""
-        return Certificates.within(self.folder, self.private)
-
-    @property
-    def tickets(self) -> Path:
-        """What allows a run."""
-        return self.private / "tickets"
-
-    @property
-    def guards(self) -> Path:
-        """The guarded programs."""
-        return self.private / "programs"
 
     def flower(self, tell: programs.Tell | None = None) -> programs.Flower:
         """Flower's programs with this folder's configuration."""

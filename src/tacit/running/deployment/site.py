@@ -15,8 +15,9 @@ import socket
 import ssl
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from tacit import files
@@ -167,8 +168,7 @@ def take_roster(content: bytes, text: str, folder: Path) -> None:
 CONNECT_SECONDS, READ_SECONDS = 4.0, 15.0
 
 
-@dataclass(frozen=True)
-class Reached:
+class Reached(NamedTuple):
     """What a server answered.
 
     Parameters

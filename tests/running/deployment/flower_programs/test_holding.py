@@ -6,13 +6,13 @@ import asyncio
 import importlib
 import threading
 import time
-from collections.abc import Callable, Coroutine
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tacit.running.deployment.flower_programs import guards, holding
+from tests.loops import in_a_loop
 
 PULL, PUSH = "/v1/fleet/pull-object", "/v1/fleet/push-object"
 
@@ -72,63 +72,56 @@ def held_for_hours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(holding.LOOKS, PULL, holding.LOOKS[PULL]._replace(seconds=3600.0))
 
 
-def in_a_loop(body: Callable[[Store], Coroutine[Any, Any, None]]) -> None:
-    asyncio.run(body(Store()))
+@pytest.fixture
+def store() -> Store:
+    return Store()
 
 
-def test_a_look_is_answered_when_what_it_asks_for_arrives() -> None:
-    async def body(store: Store) -> None:
-        look = asyncio.create_task(store.ask(PULL, "a"))
-        await settled()
-        await store.ask(PUSH, "b")
-        await settled()
-        assert not look.done()
-        assert store.looks == ["a"]
-        await store.ask(PUSH, "a")
-        assert await look
-        assert store.looks == ["a", "a"]
-        assert await store.ask(PULL, "b")
-
-    in_a_loop(body)
+@in_a_loop
+async def test_a_look_is_answered_when_what_it_asks_for_arrives(store: Store) -> None:
+    look = asyncio.create_task(store.ask(PULL, "a"))
+    await settled()
+    await store.ask(PUSH, "b")
+    await settled()
+    assert not look.done()
+    assert store.looks == ["a"]
+    await store.ask(PUSH, "a")
+    assert await look
+    assert store.looks == ["a", "a"]
+    assert await store.ask(PULL, "b")
 
 
-def test_what_arrives_during_a_look_is_not_missed() -> None:
+@in_a_loop
+async def test_what_arrives_during_a_look_is_not_missed(store: Store) -> None:
     """It arrives after the look found nothing, and before the look waits."""
 
-    async def body(store: Store) -> None:
-        answer = store._app._app
+    answer = store._app._app
 
-        async def overtaken(scope: Any, receive: Any, send: Any) -> None:
-            await answer(scope, receive, send)
-            if scope["path"] == PULL and len(store.looks) == 1:
-                await store.ask(PUSH, "a")
+    async def overtaken(scope: Any, receive: Any, send: Any) -> None:
+        await answer(scope, receive, send)
+        if scope["path"] == PULL and len(store.looks) == 1:
+            await store.ask(PUSH, "a")
 
-        store._app._app = overtaken
-        assert await store.ask(PULL, "a")
-
-    in_a_loop(body)
+    store._app._app = overtaken
+    assert await store.ask(PULL, "a")
 
 
-def test_a_look_in_vain_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+@in_a_loop
+async def test_a_look_in_vain_ends(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(holding.LOOKS, PULL, holding.LOOKS[PULL]._replace(seconds=0.01))
 
-    async def body(store: Store) -> None:
-        assert not await store.ask(PULL, "a")
-        assert store.looks == ["a"]
-        assert store.arrivals._waiting == {}
-
-    in_a_loop(body)
+    assert not await store.ask(PULL, "a")
+    assert store.looks == ["a"]
+    assert store.arrivals._waiting == {}
 
 
-def test_a_server_that_ends_holds_nothing() -> None:
-    async def body(store: Store) -> None:
-        looks = [asyncio.create_task(store.ask(PULL, name)) for name in "aab"]
-        await settled()
-        store.arrivals.close()
-        assert await asyncio.gather(*looks) == [False, False, False]
-        assert not await store.ask(PULL, "c")
-
-    in_a_loop(body)
+@in_a_loop
+async def test_a_server_that_ends_holds_nothing(store: Store) -> None:
+    looks = [asyncio.create_task(store.ask(PULL, name)) for name in "aab"]
+    await settled()
+    store.arrivals.close()
+    assert await asyncio.gather(*looks) == [False, False, False]
+    assert not await store.ask(PULL, "c")
 
 
 def test_a_refusal_is_given_at_once() -> None:

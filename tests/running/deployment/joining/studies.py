@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import socket
+import socketserver
 import ssl
 import threading
 import time
@@ -97,10 +98,17 @@ def tls_server(
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(files.certificate, files.key)
     server.socket = context.wrap_socket(server.socket, server_side=True)
+    with _serving(server) as port:
+        yield port, files.authority
+
+
+@contextmanager
+def _serving(server: socketserver.TCPServer) -> Iterator[int]:
+    """The port of a server that answers until the end of the block."""
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
-        yield server.server_address[1], files.authority
+        yield server.server_address[1]
     finally:
         server.shutdown()
         thread.join()
@@ -111,44 +119,24 @@ def tls_server(
 def connect_proxy() -> Iterator[tuple[int, list[str]]]:
     """A proxy that knows CONNECT only; its port, and the targets that it was asked for."""
     asked: list[str] = []
-    listener = socket.create_server(("127.0.0.1", 0))
 
-    def serve() -> None:
-        while True:
-            try:
-                client, _ = listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=_tunnel, args=(client, asked), daemon=True).start()
+    class Tunnel(http.server.BaseHTTPRequestHandler):
+        def do_CONNECT(self) -> None:
+            asked.append(f"CONNECT {self.path}")
+            host, _, port = self.path.rpartition(":")
+            self.send_response(200)
+            self.end_headers()
+            with socket.create_connection((host, int(port))) as upstream:
+                back = threading.Thread(target=_copy, args=(upstream, self.connection), daemon=True)
+                back.start()
+                _copy(self.connection, upstream)
+                back.join()
 
-    threading.Thread(target=serve, daemon=True).start()
-    try:
-        yield listener.getsockname()[1], asked
-    finally:
-        listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
+        def log_message(self, *_: object) -> None:
+            """Nothing is printed."""
 
-
-def _tunnel(client: socket.socket, asked: list[str]) -> None:
-    with client:
-        head = b""
-        while b"\r\n\r\n" not in head:
-            more = client.recv(4096)
-            if not more:
-                return
-            head += more
-        method, target, _ = head.split(b"\r\n")[0].decode().split(" ")
-        asked.append(f"{method} {target}")
-        host, _, port = target.rpartition(":")
-        if method != "CONNECT":
-            client.sendall(b"HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\n\r\n")
-            return
-        with socket.create_connection((host, int(port))) as upstream:
-            client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            back = threading.Thread(target=_copy, args=(upstream, client), daemon=True)
-            back.start()
-            _copy(client, upstream)
-            back.join()
+    with _serving(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Tunnel)) as port:
+        yield port, asked
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:

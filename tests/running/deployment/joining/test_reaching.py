@@ -15,6 +15,7 @@ from tacit.running.deployment.flower_programs import programs
 from tacit.running.deployment.inviting import publish_roster
 from tacit.running.deployment.site import RefusedError, ask, proxy_for, reach
 from tests.running.deployment.joining.studies import Study, connect_proxy, quick_codes, tls_server
+from tests.running.desks import Clock
 
 pytest.importorskip("flwr")
 PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY")
@@ -30,19 +31,6 @@ def no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Path]]:
     with tls_server(tmp_path_factory.mktemp("server")) as running:
         yield running
-
-
-class Clock:
-    """Time that passes while a function sleeps."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def monotonic(self) -> float:
-        return self.seconds
-
-    def sleep(self, seconds: float) -> None:
-        self.seconds += seconds
 
 
 def test_nothing_listens(server: tuple[int, Path], monkeypatch: pytest.MonkeyPatch) -> None:

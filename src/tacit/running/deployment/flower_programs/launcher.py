@@ -156,13 +156,10 @@ def launch(folder: str, arguments: Sequence[str]) -> NoReturn:
     arguments : the program's name, and its arguments.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)  # until there is a fork to signal
-    connection = None
     try:
         connection = connected(folder)
         process = forked(connection, arguments)
-    except OSError:
-        if connection is not None:
-            connection.close()
+    except OSError:  # the program that takes this one's place does not inherit the connection
         signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)
         os.execv(  # noqa: S606 -- no shell is wanted
             sys.executable, [sys.executable, "-P", "-m", GUARDS, *arguments]

@@ -324,13 +324,11 @@ def run_to_end(program: Callable[[], None]) -> int:
     try:
         program()
     except SystemExit as ended:
-        status = (
-            ended.code if ended.code is None or isinstance(ended.code, int) else str(ended.code)
-        )
+        status = ended.code
     except BaseException:  # as Python does with an exception that nobody catches
         traceback.print_exc()
         status = 1
-    if isinstance(status, str):
+    if not isinstance(status, int | None):
         sys.stderr.write(f"{status}\n")
         status = 1
     for thread in threading.enumerate():
