@@ -112,6 +112,7 @@ def test_init_writes_files_that_fit_together_and_touches_none_that_exists(study:
         ("run CENTRE/plan.toml", "no server was started"),
         ("status CENTRE/plan.toml", "no server was started"),
         ("run --local 3 HOSPITALS/plan.toml --json=CENTRE", "cannot be written"),
+        ("run --local 2 HOSPITALS/plan.toml", "has 3 parties, got --local 2"),
         ("serve SITE/plan.toml", "tacit keys --coordinator"),
         ("serve SITE/party.toml", "unknown table"),
     ],

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -56,6 +57,14 @@ MEETING = Meeting.of([member.introduction for member in MEMBERS], b"terms")
 INTRODUCTION, BOX = MEMBERS[1].introduction.packed, MEMBERS[0].boxes(MEETING, bytes(32))[1]
 
 
+def others(introduction: bytes, noise: bytes, how: list[Change]) -> set[bytes]:
+    """Bytes that are no introduction of this identity; another one is another party's, and for
+    that of zeros, which has low order, anybody can sign."""
+    made = {noise, changed(introduction, how)} - {introduction}
+    size, identity = len(introduction), introduction[:32]
+    return {each for each in made if len(each) != size or each.startswith(identity)}
+
+
 @many
 @given(st.binary(max_size=200), changes())
 def test_introductions_and_boxes(noise: bytes, how: list[Change]) -> None:
@@ -64,7 +73,7 @@ def test_introductions_and_boxes(noise: bytes, how: list[Change]) -> None:
     for message in {noise, changed(BOX, how)} - {BOX}:
         with pytest.raises(engine.HomomorphicError):
             MEMBERS[1].decrypted(MEETING, message)
-    for message in {noise, changed(INTRODUCTION, how)} - {INTRODUCTION}:
+    for message in others(INTRODUCTION, noise, how):
         with pytest.raises(engine.HomomorphicError):
             Meeting.of([MEMBERS[0].introduction, Introduction.unpacked(message)], b"terms")
 
@@ -89,7 +98,7 @@ def test_an_aggregator_refuses_replies_that_are_no_messages(
     up."""
     for protocol in (FheAUC(10, most_records=5000), EncryptedAUC(10, most_records=5000)):
         valid = [Member.new(protocol.terms).introduction.packed for _ in range(2)]
-        for bad in {noise, changed(valid[1], how)} - {valid[1]}:
+        for bad in others(valid[1], noise, how):
             refuses(protocol, {"introduction": [valid[0], bad]})
         met, boxes = {"introduction": valid}, {"boxes": [noise, b""]}
         if isinstance(protocol, FheAUC):
@@ -106,6 +115,16 @@ def test_bytes_without_a_header_never_reach_seal(noise: bytes, kind: str) -> Non
     """Not even its library is needed to refuse them."""
     with pytest.raises(engine.HomomorphicError, match="no complete SEAL object"):
         engine.restored(kind, None, noise)
+
+
+def test_too_large_objects_never_reach_seal() -> None:
+    with pytest.raises(engine.HomomorphicError, match="at most 33554432 bytes, got 33554433"):
+        engine.restored("Ciphertext", None, bytes(2**25 + 1))
+    header = bytearray(engine.HEADER_BYTES)
+    header[engine.COMPRESSION] = 2
+    packed = pa.compress(bytes(2**25 + 1), codec="zstd", asbytes=True)
+    with pytest.raises(engine.HomomorphicError, match="an object has at most 33554432 bytes"):
+        engine._contents(bytes(header) + packed)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is limited on Linux only")

@@ -183,6 +183,22 @@ def test_the_mean_and_variance_of_reports_are_as_predicted(
         assert bool(close and off < 4.5) is holds
 
 
+@pytest.mark.parametrize("epsilon", [1.5, 3.0, 5.0])
+def test_a_fine_even_grid_does_at_least_as_well_as_the_piecewise_mechanism(epsilon: float) -> None:
+    """Wang et al. 2019, Lemma 1 on [-1, 1]: ``t^2 / (r - 1) + (r + 3) / (3 (r - 1)^2)``, r =
+    exp(epsilon / 2), a quarter of it on [0, 1]; its reports stand for evenly spaced values."""
+    root, numbers = np.exp(epsilon / 2), even()
+    spread = (2 * numbers.points - 1) ** 2 / (root - 1) + (root + 3) / (3 * (root - 1) ** 2)
+    report = GridReport(epsilon, np.linspace(0, 1, 257), round(256 / root))
+    table, outputs = report.window.probabilities, np.arange(report.window.outputs)
+    means = table @ outputs
+    values = (outputs - means[0]) / (means[-1] - means[0])
+    second = report._grid_masses(numbers) @ table @ values**2
+    affine = second - numbers.masses @ numbers.points**2
+    assert affine == pytest.approx(numbers.masses @ spread / 4, rel=0.01)
+    assert report.variance(numbers) <= affine
+
+
 @pytest.mark.parametrize("numbers", [np.zeros(40), np.repeat([0.0, 1.0], 20), np.full(40, 0.3)])
 def test_equal_numbers_leave_a_grid_that_ascends(numbers: Any) -> None:
     distribution = bounded.PointMasses(numbers, np.full(40, 1 / 40))

@@ -121,6 +121,9 @@ class TestEvaluate:
         rows = dict(result.to_rows())
         assert "a person with records at two clients is not covered" in rows["unit of privacy"]
         assert any("records of one person" in sentence for sentence in result.warnings)
+        page = result.to_html()
+        assert "The unit is a person, of whom at most 2 records count at a client" in page
+        assert "any one person" in page
 
     def test_one_record_counts_where_no_number_is_given(self) -> None:
         clients = visits()

@@ -133,6 +133,8 @@ def test_an_engine_stays_closed(folder: Path) -> None:
         with pytest.raises(DataError, match="the table cannot be read"):
             engine.rows(statement.format(folder=folder))
         assert sorted(folder.iterdir()) == before, statement
+    fetching = "SELECT value FROM duckdb_settings() WHERE name LIKE '%known_extensions'"
+    assert {str(value) for (value,) in engine.rows(fetching)} == {"false"}
 
 
 def test_files_are_the_only_ones_that_are_read(folder: Path) -> None:
