@@ -189,7 +189,7 @@ def test_a_fine_even_grid_does_at_least_as_well_as_the_piecewise_mechanism(epsil
     exp(epsilon / 2), a quarter of it on [0, 1]; its reports stand for evenly spaced values."""
     root, numbers = np.exp(epsilon / 2), even()
     spread = (2 * numbers.points - 1) ** 2 / (root - 1) + (root + 3) / (3 * (root - 1) ** 2)
-    report = GridReport(epsilon, np.linspace(0, 1, 257), round(256 / root))
+    report = bounded.GridReport(epsilon, np.linspace(0, 1, 257), round(256 / root))
     table, outputs = report.window.probabilities, np.arange(report.window.outputs)
     means = table @ outputs
     values = (outputs - means[0]) / (means[-1] - means[0])
