@@ -1,6 +1,6 @@
 """Small federations whose records tie often, and the joint asks about them, answered."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -30,18 +30,10 @@ def pairs_query(clients: tp.Clients, protocol: PairedUStatistic, seed: int = 0) 
     return tp.Query(compute_pairs, protocol, shared, each, tp.View.MPC)
 
 
-@dataclass(frozen=True, eq=False)
-class MPCReply:
-    """What the server received in one round, and how the computations went."""
-
-    reply: tp.Reply
-    sessions: tuple[transport.Session, ...]
-
-
 def answer_mpc(
-    clients: tp.Clients, query: tp.Query, timeout: float, noise: tp.NoiseSource | None = None
-) -> MPCReply:
-    """One joint query by itself, between processes of clients that do not exist."""
+    clients: tp.Clients, query: tp.Query, timeout: float
+) -> tuple[tp.Reply, tuple[transport.Session, ...]]:
+    """What the server receives in one joint query without noise, and how the computations went."""
     replies: list[tp.Reply] = []
 
     def conversation() -> tp.Conversation:
@@ -49,7 +41,7 @@ def answer_mpc(
         nothing = np.array(np.nan)
         return tp.ServerResult(nothing, nothing, nothing, nothing, nothing)
 
-    with runner.Parties(clients, query.protocol, timeout, isinstance(noise, tp.NoNoise)) as parties:
+    with runner.Parties(clients, query.protocol, timeout, silent=True) as parties:
         coordinator = Coordinator(
             parties.agreement, parties.coordinator, conversation=conversation()
         )
@@ -58,4 +50,4 @@ def answer_mpc(
             for index, reply in parties.deliver(messages).items():
                 coordinator.receive(index, reply)
             messages = coordinator.close()
-    return MPCReply(replies[0], coordinator.computations)
+    return replies[0], coordinator.computations

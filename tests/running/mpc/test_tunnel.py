@@ -6,7 +6,7 @@ import ssl
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -94,14 +94,21 @@ def test_bytes_arrive_on_the_other_side_both_ways(ends: Ends) -> None:
     assert ends.tunnels[0].sent == 100_000
 
 
+@contextmanager
+def met_by_another(folder: Path) -> Iterator[tuple[Tunnel, socket.socket]]:
+    """North's tunnel, and who listens where south is announced to be."""
+    own, listening = Credentials.new("north"), socket.create_server(LOCAL)
+    tunnel = Tunnel(own, folder, TIMEOUT, listening, lambda sentence: None)
+    with closing(tunnel), socket.create_server(LOCAL) as other:
+        other.settimeout(TIMEOUT)
+        shown = ((listening, own), (other, Credentials.new("south")))
+        tunnel.open(0, [peer_at(at, each) for at, each in shown])
+        yield tunnel, other
+
+
 def test_what_travels_is_not_the_plain_bytes(tmp_path: Path) -> None:
     """Who listens where south is announced to be is sent the beginning of a handshake only."""
-    own, listening = Credentials.new("north"), socket.create_server(LOCAL)
-    tunnel = Tunnel(own, tmp_path, TIMEOUT, listening, lambda sentence: None)
-    with socket.create_server(LOCAL) as middle, socket.socket(socket.AF_UNIX) as near:
-        middle.settimeout(TIMEOUT)
-        shown = ((listening, own), (middle, Credentials.new("south")))
-        tunnel.open(0, [peer_at(at, each) for at, each in shown])
+    with met_by_another(tmp_path) as (tunnel, middle), socket.socket(socket.AF_UNIX) as near:
         near.connect(tunnel.sockets("s", (0, 1))[1].removeprefix("unix:"))
         near.sendall(b"a secret sentence" * 10)
         with middle.accept()[0] as result:
@@ -111,7 +118,6 @@ def test_what_travels_is_not_the_plain_bytes(tmp_path: Path) -> None:
             with suppress(TimeoutError):
                 while data := result.recv(65536):
                     seen += data
-    tunnel.close()
     assert seen[:1] == b"\x16"  # a TLS handshake record
     assert b"secret" not in seen
 
@@ -142,12 +148,7 @@ def test_the_announced_certificate_passes(ends: Ends, tmp_path: Path) -> None:
 
 def test_a_message_ends_with_the_tunnel(tmp_path: Path) -> None:
     """The other party takes no message, and would be waited for."""
-    own, listening = Credentials.new("north"), socket.create_server(LOCAL)
-    tunnel = Tunnel(own, tmp_path, TIMEOUT, listening, lambda sentence: None)
-    with socket.create_server(LOCAL) as other, ThreadPoolExecutor() as threads:
-        other.settimeout(TIMEOUT)
-        shown = ((listening, own), (other, Credentials.new("south")))
-        tunnel.open(0, [peer_at(at, each) for at, each in shown])
+    with met_by_another(tmp_path) as (tunnel, other), ThreadPoolExecutor() as threads:
         sending = threads.submit(tunnel.send, 1, b"a message")
         with other.accept()[0]:
             tunnel.close()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ import tacit
 from tacit.data.clients import Clients
 from tacit.local.paired.protocol import PairedUStatistic
 from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import ClientState, Protocol, Query, Step
+from tacit.protocol.conversation import Protocol, Query, Step
 from tacit.running.session.debits import Debit
 from tacit.testing.rehearsal import rehearse
 from tests.federations import binormal_clients
@@ -94,19 +92,6 @@ def test_nothing_else_in_the_runtime_answers() -> None:
     assert result == ANSWERING | ONE_PROCESS | INVENTED
 
 
-class LastDebits:
-    """Guards of all parties, and the last debit of each."""
-
-    def __init__(self) -> None:
-        self.last: dict[int, str | None] = {}
-
-    def guard(self, party: int) -> Callable[[Debit], None]:
-        def note(debit: Debit) -> None:
-            self.last[party] = debit.step
-
-        return note
-
-
 class Owned(NoNoise):
     """Noise that knows whose it is."""
 
@@ -115,63 +100,37 @@ class Owned(NoNoise):
         object.__setattr__(self, "party", party)
 
 
-@contextmanager
-def watched(steps: tuple[Step, ...], debits: LastDebits, seen: list[str]) -> Iterator[None]:
-    """Refuse, while steps run, every answer whose party's last debit is not of that step."""
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_a_party_debits_every_step_before_it_runs(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer, or a part of a joint one, whose party's last debit is of another step fails."""
+    protocol: Protocol = PROTOCOLS[name]
+    last, seen = dict[int, str](), list[str]()
 
-    def watch(step: Step) -> Any:
-        answer = step.answer
+    def note(party: int, debit: Debit) -> None:
+        last[party] = debit.step
 
-        @wraps(answer)
-        def asked(clients: Clients, query: Query, noise: Any, state: ClientState) -> Any:
-            assert debits.last.pop(noise.party, None) == step.name, f"{step.name} was not debited"
+    def watched(step: Step, work: Any) -> Any:
+        @wraps(work)
+        def asked(clients: Clients, query: Query, noise: Any, *rest: Any) -> Any:
+            assert last.pop(noise.party, None) == step.name, f"{step.name} was not debited"
             seen.append(step.name)
-            return answer(clients, query, noise, state)
+            return work(clients, query, noise, *rest)
 
         return asked
 
-    originals = [(step.answer, step.computes) for step in steps]
-    for step in steps:
-        object.__setattr__(step, "answer", watch(step))
+    def program(step: Step, made: Any) -> Any:
+        result = made()
+        object.__setattr__(result, "compute", watched(step, result.compute))
+        return result
+
+    for step in protocol.steps:
+        monkeypatch.setitem(step.__dict__, "answer", watched(step, step.answer))
         if step.computes is not None:
-            object.__setattr__(step, "computes", Watched(step, debits, seen))
-    try:
-        yield
-    finally:
-        for step, (answer, computes) in zip(steps, originals, strict=True):
-            object.__setattr__(step, "answer", answer)
-            object.__setattr__(step, "computes", computes)
-
-
-class Watched:
-    """Makes a step's program, which refuses to compute before its party's debit."""
-
-    def __init__(self, step: Step, debits: LastDebits, seen: list[str]) -> None:
-        self._name, self._made = step.name, step.computes
-        self._debits, self._seen = debits, seen
-
-    def __call__(self) -> Any:
-        assert self._made is not None
-        program = self._made()
-        compute = program.compute
-
-        def watched(clients: Clients, query: Query, noise: Any, *rest: Any) -> Any:
-            last = self._debits.last.pop(noise.party, None)
-            assert last == self._name, f"{self._name} was not debited"
-            self._seen.append(self._name)
-            return compute(clients, query, noise, *rest)
-
-        object.__setattr__(program, "compute", watched)
-        return program
-
-
-@pytest.mark.parametrize("name", PROTOCOLS)
-def test_a_party_debits_every_step_before_it_runs(name: str) -> None:
-    protocol: Protocol = PROTOCOLS[name]
-    debits, seen = LastDebits(), list[str]()
+            monkeypatch.setitem(step.__dict__, "computes", partial(program, step, step.computes))
     clients = binormal_clients(30, 40, 3)
-    with watched(protocol.steps, debits, seen):
-        rehearse(clients, protocol, noise=Owned, guards=[debits.guard(k) for k in range(3)])
+    rehearse(clients, protocol, noise=Owned, guards=[partial(note, k) for k in range(3)])
     assert set(seen) <= {step.name for step in protocol.steps}
     assert len(seen) >= 3
 

@@ -98,6 +98,7 @@ def test_the_agreement_covers_how_many_count() -> None:
     ("protocol", "unit"), [(desks.ONE_SUM, "person"), (desks.FEDAUC, "person-label")]
 )
 def test_ledgers_hold_persons_costs(tmp_path: Path, protocol: str, unit: str) -> None:
+    """No digest of a person is in any file that a party writes: what is read stays in memory."""
     identity = with_persons(tmp_path, protocol)
     limit_at(tmp_path, unit)
     coordinator = desks.carried(tmp_path, identity)
@@ -109,6 +110,9 @@ def test_ledgers_hold_persons_costs(tmp_path: Path, protocol: str, unit: str) ->
     assert content["protocol"]["epsilon"] == 1.0
     assert content["spent"]["adjacency"] == unit
     assert content["person"] == {"records": 2, "epsilon_of_a_record": 0.5}
+    digests = {bytes(digest) for digest in as_persons(np.arange(50))}
+    written = [path.read_bytes() for path in (tmp_path / "a").rglob("*") if path.is_file()]
+    assert not any(digest in file for digest in digests for file in written)
 
 
 def test_records_that_became_another_persons_within_a_run_are_declined(tmp_path: Path) -> None:
@@ -176,15 +180,3 @@ def test_a_plan_without_a_budget_for_each_record_is_refused(tmp_path: Path) -> N
     with_persons(tmp_path, 'name = "exact"')
     with pytest.raises(PlanError, match="protects no person"):
         Plan.read(tmp_path / "plan.toml")
-
-
-def test_what_is_read_stays_in_memory(tmp_path: Path) -> None:
-    """No digest of a person is in any file that a party writes."""
-    identity = with_persons(tmp_path, desks.ONE_SUM)
-    limit_at(tmp_path, "person")
-    desks.carried(tmp_path, identity)
-    digests = {bytes(digest) for digest in as_persons(np.arange(50))}
-    for path in (tmp_path / "a").rglob("*"):
-        if path.is_file():
-            content = path.read_bytes()
-            assert not any(digest in content for digest in digests)

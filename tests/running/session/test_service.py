@@ -354,6 +354,13 @@ def test_of_masked_runs_at_one_time_each_stays_known(tmp_path: Path) -> None:
     assert sum(isinstance(note, SessionNote) and note.kind == SENT for note in notes.values()) == 3
 
 
+def reply_of(home: Path, party: int, message: bytes) -> tuple[Kind, Any]:
+    """The kind of a party's reply, and all that it says."""
+    agreement = plan_file.Plan.read(home / "plan.toml").agreement()
+    reply = verified(disk.desk_of(home, party).answer(message), agreement, party, COORDINATOR)
+    return reply.kind, values.decode_values(reply.body)
+
+
 def cheated(home: Path, identity: Identity, message: bytes) -> bytes:
     """The message with the first run's answer in place of both."""
     agreement = plan_file.Plan.read(home / "plan.toml").agreement()
@@ -370,18 +377,14 @@ def cheated(home: Path, identity: Identity, message: bytes) -> bytes:
 def test_a_forged_answer_ends_the_session_and_the_honest_one_is_not_opened(tmp_path: Path) -> None:
     """One refusal, which says nothing but that it is one; the state file holds no session more."""
     identity, messages = first_messages(tmp_path)
-    agreement = plan_file.Plan.read(tmp_path / "plan.toml").agreement()
     forged = cheated(tmp_path, identity, messages[1])
-    reply = verified(disk.desk_of(tmp_path, 1).answer(forged), agreement, 1, COORDINATOR)
-    assert reply.kind is Kind.DECLINE
-    assert values.decode_values(reply.body) == {"reason": answers.REFUSED}
+    assert reply_of(tmp_path, 1, forged) == (Kind.DECLINE, {"reason": answers.REFUSED})
     with pytest.raises(StaleMessageError):
         disk.desk_of(tmp_path, 1).answer(messages[1])
     kept = {key[:2] for key in notes_on_disk(tmp_path, "b")}
     assert kept == {("encrypted-auc", "confirmed"), ("encrypted-auc", "refused")}
-    another = Coordinator(agreement, identity).open()
-    declined = verified(disk.desk_of(tmp_path, 1).answer(another[1]), agreement, 1, COORDINATOR)
-    assert values.decode_values(declined.body) == {"reason": REFUSED_BEFORE}
+    another = disk.coordinated(tmp_path, identity).open()
+    assert reply_of(tmp_path, 1, another[1]) == (Kind.DECLINE, {"reason": REFUSED_BEFORE})
     disk.desk_of(tmp_path, 0).answer(another[0])
 
 
@@ -393,14 +396,10 @@ def test_of_sessions_that_began_before_a_refusal_none_is_opened(
     for desk in disk.desks_of(tmp_path):
         (desk.party_file.state / service.CLIENT_STATE_FILE).unlink()
     second = until_answers(tmp_path, disk.coordinated(tmp_path, identity))
-    agreement = plan_file.Plan.read(tmp_path / "plan.toml").agreement()
     disk.desk_of(tmp_path, 1).answer(cheated(tmp_path, identity, first[1]))
     assert "go on with a plan that has another most_records" in capsys.readouterr().err
-    reply = verified(disk.desk_of(tmp_path, 1).answer(second[1]), agreement, 1, COORDINATOR)
-    assert reply.kind is Kind.DECLINE
-    assert values.decode_values(reply.body) == {"reason": REFUSED_BEFORE}
-    accepted = verified(disk.desk_of(tmp_path, 0).answer(second[0]), agreement, 0, COORDINATOR)
-    assert accepted.kind is Kind.REPLY
+    assert reply_of(tmp_path, 1, second[1]) == (Kind.DECLINE, {"reason": REFUSED_BEFORE})
+    assert reply_of(tmp_path, 0, second[0])[0] is Kind.REPLY
 
 
 @pytest.mark.parametrize("settings", [FHE, MASKED])
@@ -436,12 +435,9 @@ def test_a_party_killed_while_it_opens_does_not_get_the_session_back(
         patched.setattr(ExactParty, "decrypted", killed)
         with pytest.raises(KeyboardInterrupt):
             disk.desk_of(tmp_path, 1).answer(messages[1])
-    agreement = plan_file.Plan.read(tmp_path / "plan.toml").agreement()
-    reply = verified(disk.desk_of(tmp_path, 1).answer(messages[1]), agreement, 1, COORDINATOR)
-    assert reply.kind is Kind.DECLINE
-    another = Coordinator(agreement, identity).open()
-    declined = verified(disk.desk_of(tmp_path, 1).answer(another[1]), agreement, 1, COORDINATOR)
-    assert values.decode_values(declined.body) == {"reason": NOT_OPENED}
+    assert reply_of(tmp_path, 1, messages[1])[0] is Kind.DECLINE
+    another = disk.coordinated(tmp_path, identity).open()
+    assert reply_of(tmp_path, 1, another[1]) == (Kind.DECLINE, {"reason": NOT_OPENED})
 
 
 def notes_on_disk(home: Path, name: str) -> list[Any]:
