@@ -221,7 +221,8 @@ class TrialOutcome:
             "broken": self.broken,
             "passed": self.passed,
             "verdict": self.verdict,
-        } | {"attack": self.audit.to_dict()}
+            "attack": self.audit.to_dict(),
+        }
 
 
 @dataclass(frozen=True)
@@ -251,10 +252,8 @@ class SelfTest:
     @property
     def passed(self) -> bool:
         """Whether all trials came out right and all attacks on exact releases succeed."""
-        sound = all(trial.passed for trial in self.trials) and all(
-            exposure.holds for exposure in self.exposures
-        )
-        return sound and not self.silent
+        sound = all(exposure.holds for exposure in self.exposures) and not self.silent
+        return sound and all(trial.passed for trial in self.trials)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, for JSON."""

@@ -139,11 +139,11 @@ def check_order(protocol: Protocol, clients: Clients) -> None:
 
     It catches ties broken by position, and clients matched by position.
     """
-    turned = Clients(
-        clients.scores[::-1].copy(),
-        clients.labels[::-1].copy(),
-        np.concatenate(([0], np.cumsum(clients.sizes[::-1]))).astype(np.int64),
-        second=None if clients.second is None else clients.second[::-1].copy(),
+    turned = Clients.from_arrays(
+        clients.scores[::-1],
+        clients.labels[::-1],
+        clients.count - 1 - clients.client_of_record[::-1],
+        second=None if clients.second is None else clients.second[::-1],
     )
     values = noiseless(protocol, turned), noiseless(protocol, clients)
     spread = max(1e-12, protocol.law_traits.spread)

@@ -60,8 +60,7 @@ def federations(draw: st.DrawFn) -> Clients:
             lambda chosen: 0 < sum(chosen) < len(chosen)
         )
     )
-    offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    return Clients(np.array(scores), np.array(labels, dtype=np.int8), offsets)
+    return Clients.from_arrays(scores, labels, np.repeat(np.arange(len(sizes)), sizes))
 
 
 Case = Any

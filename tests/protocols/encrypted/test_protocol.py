@@ -52,6 +52,12 @@ def naive_trapezoid(clients: Clients, thresholds: int, scale: str = PROBABILITY)
     return area / (2 * points[-1][0] * points[-1][1])
 
 
+def covers(made: tacit.Evaluation) -> bool:
+    """Whether the certain range holds the exact AUC."""
+    low, high = made.auc.interval()
+    return made.exact is not None and low <= made.exact <= high
+
+
 def run(clients: Clients, protocol: Any, **options: Any) -> float:
     return float(simulate(clients, protocol, NoNoise(), **options).server_result.value)
 
@@ -171,9 +177,7 @@ def test_the_interval_holds_the_exact_auc_whatever_the_scores(
     data, scale = crowded(kind), EVEN if form == "even" else PROBABILITY
     protocol = FORMS[form](thresholds, most_records=2000, scale=scale)
     made = tacit.evaluate(data, protocol, exact=True)
-    low, high = made.auc.interval()
-    assert made.exact is not None
-    assert low <= made.exact <= high
+    assert covers(made)
     exact = float(naive_half_range(data, thresholds, scale))
     assert made.auc.half_range is not None
     assert exact <= made.auc.half_range < 1.01 * exact + (1e-5 if form in ("bfv", "ckks") else 3e-6)
@@ -185,9 +189,7 @@ def test_the_range_of_ckks_holds_the_scheme_s_own_error() -> None:
     data = Clients.split(scores, labels, 3, seed=0)
     protocol = FheAUC(100, "ckks", most_records=12_000)
     made = tacit.evaluate(data, protocol, exact=True)
-    low, high = made.auc.interval()
-    assert made.exact is not None
-    assert low <= made.exact <= high
+    assert covers(made)
     assert abs(made.auc.value - naive_trapezoid(data, 100)) < 1e-5
 
 
@@ -510,9 +512,7 @@ def test_scores_beyond_the_end_thresholds_stay_in_the_certain_range(
     data = Clients.split(ends, labels, 3, seed=0)
     protocol = VARIANTS[form](edges or 20, most_records=400, scale=scale)
     made = tacit.evaluate(data, protocol, exact=True)
-    low, high = made.auc.interval()
-    assert made.exact is not None
-    assert low <= made.exact <= high
+    assert covers(made)
     assert protocol.threshold_scores[[0, -1]].tolist() == [-math.inf, math.inf]
     assert edges is None or protocol.threshold_scores[1:-1].tolist() == list(edges[1:-1])
 
