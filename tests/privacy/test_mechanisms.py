@@ -113,6 +113,20 @@ def test_gaussian_parts_add_up_to_the_whole(epsilon: float, delta: float, part: 
     assert (cost.epsilon, cost.delta, cost.rho) == (epsilon, delta, whole.rho)
 
 
+@pytest.mark.parametrize("order", [1.5, 2.0, 8.0])
+@pytest.mark.parametrize(("sensitivity", "sigma"), [(1, 0.7), (3, 2.0), (3, 15.0)])
+def test_discrete_gaussian_is_as_concentrated_as_it_says(
+    sensitivity: int, sigma: float, order: float
+) -> None:
+    """Its Renyi divergence under a shift by the sensitivity is ``order * rho`` at most."""
+    mechanism, reach = DiscreteGaussian(sensitivity, sigma), int(60 * sigma) + 60
+    values = np.arange(-reach, reach + 1)
+    here, there = (log_weight(mechanism, values - shift) for shift in (0, sensitivity))
+    moment = np.logaddexp.reduce(order * here + (1 - order) * there)
+    divergence = (moment - np.logaddexp.reduce(here)) / (order - 1)
+    assert 0.7 * order * mechanism.rho <= divergence <= order * mechanism.rho * (1 + 1e-12)
+
+
 @settings(max_examples=60)
 @given(epsilon=st.floats(0.01, 30))
 def test_randomised_response(epsilon: float) -> None:
