@@ -222,7 +222,8 @@ def test_without_a_limit_nothing_is_answered(ledger: Ledger) -> None:
 
 
 def test_others_learn_no_numbers() -> None:
-    for kind in (entries.BudgetError, *entries.BudgetError.__subclasses__()):
+    kinds: list[type[entries.BudgetError]] = entries.BudgetError.__subclasses__()
+    for kind in [*kinds, entries.BudgetError]:
         assert kind("epsilon 3").public.startswith("declined")
         assert not any(message.isdigit() for message in kind("epsilon 3").public)
 
