@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 from sklearn import metrics as sklearn
-from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from tacit import binormal_scores
 from tacit.arrays import Floats
@@ -21,9 +20,7 @@ from tacit.metrics.functional import (
     OTHER_NAMES,
     RATES,
     Functional,
-    Rate,
     average_precision,
-    false_positive_rate,
     fieller_bounds,
     positive_predictive_value,
     prevalence,
@@ -66,7 +63,6 @@ def known(figure: Functional | None) -> Functional:
 FIGURES: dict[str, Callable[[Floats], Functional]] = {
     "prevalence": prevalence,
     **{name: lambda c, rate=rate: rate(c, ABOVE) for name, rate in RATES.items()},  # type: ignore[misc]
-    "fpr": lambda c: false_positive_rate(c, ABOVE),
     "average precision": average_precision,
     "net benefit": lambda c: functional.net_benefit(c, ABOVE, np.array([0.2])),
     "net benefit of all": lambda c: functional.treat_all(c, np.array([0.2])),
@@ -146,22 +142,16 @@ def test_net_benefit_is_its_definition(threshold: float, seed: int) -> None:
     assert made.value[0] == pytest.approx((won - lost * odds) / labels.size, abs=1e-12 * (1 + odds))
 
 
-def test_losses_are_those_of_scikit_learn() -> None:
+def test_losses_and_the_standardised_partial_area_are_those_of_scikit_learn() -> None:
     counts = some_counts()
     scores, labels = records(counts)
-    assert functional.brier(counts, MIDDLES).value[0] == pytest.approx(
-        brier_score_loss(labels, scores), rel=1e-12
-    )
-    assert functional.log_loss(counts, ODDS).value[0] == pytest.approx(
-        log_loss(labels, scores), rel=1e-12
-    )
-
-
-def test_the_standardised_partial_area_is_that_of_scikit_learn() -> None:
-    counts = some_counts()
-    scores, labels = records(counts)
-    made = operating_points.standardised_partial_auc(counts, 0.1)
-    assert made.value[0] == pytest.approx(roc_auc_score(labels, scores, max_fpr=0.1), rel=1e-9)
+    partial = operating_points.standardised_partial_auc(counts, 0.1)
+    for made, expected in (
+        (functional.brier(counts, MIDDLES), sklearn.brier_score_loss(labels, scores)),
+        (functional.log_loss(counts, ODDS), sklearn.log_loss(labels, scores)),
+        (partial, sklearn.roc_auc_score(labels, scores, max_fpr=0.1)),
+    ):
+        assert made.value[0] == pytest.approx(expected, rel=1e-9)
 
 
 def test_a_logistic_fit_solves_its_equations() -> None:
@@ -218,7 +208,6 @@ REFERENCES: dict[str, Callable[[Any, Any], float]] = {
     "accuracy": sklearn.accuracy_score,
     "f1": sklearn.f1_score,
 }
-THRESHOLD_RATES = RATES | {"false_positive_rate": Rate("false_positive_rate", false_positive_rate)}
 
 few = settings(max_examples=25, deadline=None)
 COUNTS = st.lists(st.integers(1, 40), min_size=8, max_size=8)
@@ -236,8 +225,6 @@ def test_rates_are_sklearns(
     for name, reference in REFERENCES.items():
         expected = reference(labels, scores >= EDGES[border])
         assert RATES[name](counts, above).value == pytest.approx([expected], rel=1e-12)
-    fell = sklearn.recall_score(labels, scores >= EDGES[border], pos_label=0)
-    assert false_positive_rate(counts, above).value == pytest.approx([1 - fell])
 
 
 def test_a_threshold_takes_its_part_of_the_cell_that_it_cuts() -> None:
@@ -250,7 +237,6 @@ def test_a_threshold_takes_its_part_of_the_cell_that_it_cuts() -> None:
 def test_rates_of_nothing_are_unknown() -> None:
     counts = np.array([[0.0, 3.0], [0.0, 0.0]])
     above = np.array([[0.0, 1.0], [0.0, 0.0]])
-    assert np.isnan(false_positive_rate(counts, above).value).all()
     assert np.isnan(specificity(counts, above).value).all()
     assert sensitivity(counts, above).value.tolist() == [1.0, 0.0]
     np.testing.assert_array_equal(positive_predictive_value(counts, above).value, [1.0, np.nan])
@@ -285,7 +271,7 @@ def test_sampling_errors_are_those_of_drawn_samples() -> None:
     drawn = rng.multinomial(3000, chances / chances.sum(), 1000).reshape(1000, 2, 8)
     above = reaching(EDGES, np.array([0.55]))
     rates: list[Callable[[Floats], Functional]] = [
-        *(lambda c, rate=rate: rate(c, above) for rate in THRESHOLD_RATES.values()),
+        *(lambda c, rate=rate: rate(c, above) for rate in RATES.values()),
         lambda c: positive_predictive_value(c, np.eye(8)[2:3]),
         average_precision,
     ]

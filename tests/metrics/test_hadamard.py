@@ -18,13 +18,6 @@ def test_the_transform_is_the_product_with_the_matrix(exponent: int) -> None:
     np.testing.assert_allclose(walsh_hadamard(values), expected, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("exponent", range(8))
-def test_bits_are_set_where_entries_are_minus_one(exponent: int) -> None:
-    places = np.arange(2**exponent)
-    bits = hadamard_bits(places[:, np.newaxis], places)
-    np.testing.assert_array_equal(1 - 2 * bits.astype(int), hadamard(2**exponent))
-
-
 @given(row=st.integers(0, 2**32 - 1), column=st.integers(0, 2**32 - 1))
 def test_a_bit_is_the_parity_of_the_common_bits(row: int, column: int) -> None:
     bits = hadamard_bits(np.array([row]), np.array([column]))

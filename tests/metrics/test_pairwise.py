@@ -36,27 +36,26 @@ def mean_over_pairs(records: Floats, kernel: Callable[..., float]) -> float:
     return sum(kernels) / len(kernels)
 
 
-@given(st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=25).map(np.array))
-def test_gini_is_the_mean_distance(values: Floats) -> None:
-    naive = mean_over_pairs(values.astype(float), lambda x, y: abs(x - y))
-    assert gini_mean_difference(values) == pytest.approx(naive, abs=1e-9)
-
-
-@given(ratings)
-def test_collisions_are_equal_pairs(values: Floats) -> None:
-    naive = mean_over_pairs(values.astype(float), lambda x, y: float(x == y))
-    assert collision_probability(values) == pytest.approx(naive, abs=1e-12)
-
-
 def concordance(one: list[int], other: list[int]) -> float:
     return float(np.sign(one[0] - other[0]) * np.sign(one[1] - other[1]))
 
 
-@given(pairs_of_ratings)
-def test_tau_counts_ties_as_nothing(records: Floats) -> None:
-    naive = mean_over_pairs(records, concordance)
-    tau = kendall_tau(records[:, 0].astype(float), records[:, 1].astype(float))
-    assert tau == pytest.approx(naive, abs=1e-12)
+@given(pairs_of_ratings, st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=25).map(np.array))
+def test_statistics_are_means_over_pairs_and_tau_counts_ties_as_nothing(
+    records: Floats, values: Floats
+) -> None:
+    first, second = records.astype(float).T
+    gini, collisions, tau = (
+        mean_over_pairs(each, kernel)
+        for each, kernel in (
+            (values, lambda x, y: abs(x - y)),
+            (first, lambda x, y: float(x == y)),
+            (records, concordance),
+        )
+    )
+    assert gini_mean_difference(values) == pytest.approx(gini, abs=1e-9)
+    assert collision_probability(first) == pytest.approx(collisions, abs=1e-12)
+    assert kendall_tau(first, second) == pytest.approx(tau, abs=1e-12)
 
 
 def test_tau_of_many_records_is_the_exact_count_of_pairs() -> None:

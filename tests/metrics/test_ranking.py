@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import multivariate_normal, norm, rankdata, spearmanr
-from sklearn.metrics import roc_auc_score
 
 from tacit.data.splitting import binormal_scores
 from tacit.metrics import ranking
@@ -78,13 +77,6 @@ def test_signed_zeros_are_tied() -> None:
 def test_auc_is_exactly_the_share_of_pairs_won(records: Any) -> None:
     won = comparisons(*records)
     assert auc(*records) == float(Fraction(int(2 * won.sum()), 2 * won.size))
-
-
-def test_auc_agrees_with_scikit_learn_on_many_tied_records() -> None:
-    rng = np.random.default_rng(3)
-    labels = rng.integers(0, 2, 50_000).astype(np.int8)
-    scores = np.round(rng.normal(labels, 1.0), 2)
-    assert auc(scores, labels) == pytest.approx(roc_auc_score(labels, scores), abs=1e-12)
 
 
 def test_auc_of_one_class_is_refused() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -51,6 +52,20 @@ def content(name: str, **options: Any) -> dict[str, Any]:
 def result(name: str, label: str | None = None, **options: Any) -> Result:
     """The same as it is read for a report; it is not to be changed."""
     return Result.of(content(name, **options), label or name)
+
+
+def edited(observed: Mapping[str, Any], way: Sequence[str | int], value: Any) -> dict[str, Any]:
+    """A copy of a document with another value at a place; none where the value is ``...``."""
+    made: dict[str, Any] = copy.deepcopy(dict(observed))
+    *outer, last = way
+    node: Any = made
+    for key in outer:
+        node = node[key]
+    if value is ...:
+        del node[last]
+    else:
+        node[last] = value
+    return made
 
 
 def changed(observed: Mapping[str, Any], **entries: Any) -> dict[str, Any]:

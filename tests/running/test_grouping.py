@@ -154,9 +154,9 @@ def group(name: str, value: float, error: float, figure: str = "AUC") -> Group:
         clients, tacit.Groups.from_arrays([0] * 4), tacit.ExactAUC()
     )["0"].evaluation
     assert evaluation is not None
-    return Group(
-        name, 4, replace(evaluation, estimate=tacit.Estimate(value, error, 0.0), figure=figure)
-    )
+    limits = (0.0, 1.0) if figure == "AUC" else (-np.inf, np.inf)
+    estimate = tacit.Estimate(value, error, 0.0, limits=limits)
+    return Group(name, 4, replace(evaluation, estimate=estimate, figure=figure))
 
 
 def test_a_group_that_says_nothing_is_left_out_of_the_spread() -> None:

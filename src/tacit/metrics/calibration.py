@@ -103,10 +103,11 @@ def calibration_figures(cells: binning.ScoreCells, buckets: int = 15) -> Calibra
     missed = cells.positives * (1 - cells.predicted) ** 2
     brier = float(np.sum(missed + cells.negatives * cells.predicted**2)) / total
     reliability = _reliability(deep) / total
+    ece, mce = _gaps(wide)
     return CalibrationFigures(
-        ece=_expected(wide),
-        adaptive_ece=_expected(deep),
-        mce=_largest(wide),
+        ece=ece,
+        adaptive_ece=_gaps(deep)[0],
+        mce=mce,
         brier=brier,
         reliability=reliability,
         resolution=reliability + fraction * (1 - fraction) - brier,
@@ -337,22 +338,13 @@ def _table_of_folded() -> tuple[Floats, Floats]:
     return means, _folded(means)
 
 
-def _gaps(buckets: binning.Buckets) -> Floats:
-    return np.abs(buckets.positive_fractions - buckets.predicted)
-
-
-def _expected(buckets: binning.Buckets) -> float:
-    """The mean gap over reliable buckets, weighted by records; NaN where there is none."""
+def _gaps(buckets: binning.Buckets) -> tuple[float, float]:
+    """The mean gap over reliable buckets, weighted by records, and the largest; NaN for none."""
     reliable = buckets.reliable
     if not reliable.any():
-        return math.nan
-    return float(np.average(_gaps(buckets)[reliable], weights=buckets.totals[reliable]))
-
-
-def _largest(buckets: binning.Buckets) -> float:
-    """The largest gap of a reliable bucket; NaN where there is none."""
-    gaps = _gaps(buckets)[buckets.reliable]
-    return float(gaps.max()) if gaps.size else math.nan
+        return math.nan, math.nan
+    gaps = np.abs(buckets.positive_fractions - buckets.predicted)[reliable]
+    return float(np.average(gaps, weights=buckets.totals[reliable])), float(gaps.max())
 
 
 def _difference_variance(buckets: binning.Buckets) -> Floats:

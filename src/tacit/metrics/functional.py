@@ -197,11 +197,6 @@ def _quotient_of_shares(counts: Floats, chosen: Floats, above: Floats) -> Functi
     return Functional(value, gradient, both(0.0, chosen), above)
 
 
-def false_positive_rate(counts: Floats, above: Floats) -> Functional:
-    """The share of negatives that reach the threshold, ``FP / N``."""
-    return ratio(counts, both(0.0, above), both(0.0, np.ones_like(above[:1])), above)
-
-
 def accuracy(counts: Floats, above: Floats) -> Functional:
     """The share of records that the threshold classifies correctly, ``(TP + TN) / M``."""
     return ratio(counts, both(above, 1 - above), np.ones((1, 2, 1)), above)

@@ -14,7 +14,7 @@ The errors of weighted sums of a noisy tree's leaves.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -158,6 +158,9 @@ def _add_to_children(nodes: Floats, added: Floats) -> Floats:
 WEIGHTS_AT_ONCE = 2**23
 """Number of weights that are processed at a time, about."""
 
+Product = Callable[[Floats, Floats], Floats]
+"""A product of weights: of each row with itself, shape (T,), or of all pairs of rows, (D, D)."""
+
 
 @dataclass(frozen=True, eq=False)
 class TreeNoise:
@@ -240,52 +243,40 @@ class TreeNoise:
         weights : shape (D, 2**h).
         leaves : shape (2**h,), as for ``variance_of``.
         """
-        made = np.zeros((weights.shape[0], weights.shape[0]))
         if self.exact:
-            return made
-        observed = observation_weights(weights, self.weighting)
-        for level_weights, variance in zip(observed, self.variances, strict=True):
-            if np.isfinite(variance) and variance > 0:
-                made += variance * (level_weights @ level_weights.T)
-        if self.factors is None:
-            return made
-        counts = levels_of(leaves)
-        total = max(float(counts[0][0]), 1.0)
-        for level_weights, count, factor in zip(observed, counts, self.factors, strict=True):
-            if factor > 0:
-                made += factor * (1 + self.extra) * ((level_weights * count) @ level_weights.T)
-                made -= factor * self._of_means(level_weights @ count, total)
-        made += self._of_means(weights @ leaves, total) - (weights * leaves) @ weights.T
+            return np.zeros((weights.shape[0], weights.shape[0]))
+        made = self._form(weights, leaves, lambda one, other: one @ other.T)
         np.fill_diagonal(made, np.maximum(np.diag(made), 0.0))
         return made
-
-    def _of_means(self, sums: Floats, total: float) -> Floats:
-        """What the known total takes out of the products, 0 unless centred."""
-        return np.outer(sums, sums) / total * float(self.centred)
 
     def _variance(self, weights: Floats, leaves: Floats) -> Floats:
         if self._own_variances:
             return self._by_contrasts(weights)
-        total_variance = np.zeros(weights.shape[0])
+        made = self._form(weights, leaves, lambda one, other: np.sum(one * other, axis=-1))
+        return np.maximum(made, 0.0)
+
+    def _form(self, weights: Floats, leaves: Floats, product: Product) -> Floats:
+        """The formula of ``variance_of``, with this product of two rows of weights."""
         observed = observation_weights(weights, self.weighting)
+        made = np.zeros_like(product(weights[:, :1], weights[:, :1]))
         for level_weights, variance in zip(observed, self.variances, strict=True):
             if np.isfinite(variance) and variance > 0:
-                total_variance += variance * np.sum(level_weights**2, axis=-1)
+                made += variance * product(level_weights, level_weights)
         if self.factors is None:
-            return total_variance
+            return made
         counts = levels_of(leaves)
-        total = np.maximum(counts[0][..., 0], 1.0)
+        total = np.maximum(counts[0], 1.0)
+
+        def of_means(level_weights: Floats, count: Floats) -> Floats:
+            """What the known total takes out of the products, 0 unless centred."""
+            sums = np.sum(count * level_weights, axis=-1, keepdims=True)
+            return product(sums / total, sums) * float(self.centred)
+
         for level_weights, count, factor in zip(observed, counts, self.factors, strict=True):
             if factor > 0:
-                squares = np.sum(count * level_weights**2, axis=-1)
-                squared_mean = (
-                    np.sum(count * level_weights, axis=-1) ** 2 / total if self.centred else 0.0
-                )
-                total_variance += factor * ((1 + self.extra) * squares - squared_mean)
-        squared_mean = np.sum(counts[-1] * weights, axis=-1) ** 2 / total if self.centred else 0.0
-        return np.maximum(
-            total_variance - np.sum(counts[-1] * weights**2, axis=-1) + squared_mean, 0.0
-        )
+                squares = (1 + self.extra) * product(count * level_weights, level_weights)
+                made += factor * (squares - of_means(level_weights, count))
+        return made - product(leaves * weights, weights) + of_means(weights, leaves)
 
     def _by_contrasts(self, weights: Floats) -> Floats:
         """The variance where counts were averaged by their own variances, shape (T,).

@@ -52,11 +52,6 @@ class MeasureTable:
     rows: list[tuple[str, Mapping[str, Any]]]
 
     @property
-    def of_sites(self) -> bool:
-        """Whether entries also say what all sites together tell of one."""
-        return any("shrunk" in entry for _, entry in self.rows)
-
-    @property
     def has_outlier(self) -> bool:
         """Whether a part lies further from the others than chance explains."""
         return any(entry.get("outlier") for _, entry in self.rows)

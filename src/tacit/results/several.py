@@ -10,7 +10,7 @@ from tacit.privacy import composition
 from tacit.privacy.cost import Cost, cost_line
 from tacit.results import estimate as est
 from tacit.results.evaluation import Evaluation
-from tacit.results.figure import AUC_FIGURE, Figure
+from tacit.results.figure import AUC_FIGURE
 from tacit.results.run import LeftOut
 from tacit.results.saved.integrity import COMPARISON_SCHEMA, GROUPS_SCHEMA, with_fingerprint
 from tacit.results.text import html_table
@@ -239,8 +239,8 @@ class GroupedEvaluation:
         The interval is simultaneous: each of G groups has one at ``1 - (1 - level) / G``
         (Bonferroni), so that all hold together with probability ``level``. Where they do, the
         highest true figure is at least the highest lower end and at most the highest upper end,
-        and the lowest likewise. An AUC's interval is cut to [0, 1]; a group whose interval is all
-        of that says nothing and is left out, and still counts among the G.
+        and the lowest likewise. A group whose interval holds every value that the figure can have
+        says nothing and is left out, and still counts among the G.
 
         Parameters
         ----------
@@ -255,8 +255,12 @@ class GroupedEvaluation:
         if len(known) < 2:
             return None
         each = 1 - (1 - est.checked_level(level)) / len(known)
-        all_bounds = [(group, self._bounds(group, each, about)) for group in known]
-        informative = [(group, bounds) for group, bounds in all_bounds if bounds is not None]
+        all_bounds = [(group, group.estimate.interval(each, about)) for group in known]
+        informative = [
+            (group, bounds)
+            for group, bounds in all_bounds
+            if math.isfinite(bounds.high - bounds.low) and bounds != group.estimate.limits
+        ]
         if len(informative) < 2:
             return None
         centres = [group.estimate.value - group.estimate.bias for group, _ in informative]
@@ -270,16 +274,6 @@ class GroupedEvaluation:
             informative[centres.index(bottom)][0].name,
             tuple(group.name for group, _ in informative),
         )
-
-    def _bounds(self, group: Group, level: float, about: est.About) -> tuple[float, float] | None:
-        """A group's interval, within what an AUC can be; None where that says nothing."""
-        low, high = group.estimate.interval(level, about)
-        if not math.isfinite(high - low):
-            return None
-        if not Figure.of(self.figure).is_auc:
-            return low, high
-        low, high = min(max(low, 0.0), 1.0), max(min(high, 1.0), 0.0)
-        return None if (low, high) == (0.0, 1.0) else (low, high)
 
     def to_dict(self) -> dict[str, Any]:
         """The groups as the command's JSON; each result follows the schema of single results."""

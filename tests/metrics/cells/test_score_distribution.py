@@ -75,13 +75,6 @@ def test_the_area_is_the_integral(upper: list[float], lower: list[float]) -> Non
     assert float(above.area_above(below)) == pytest.approx(expected, abs=1e-9)
 
 
-@given(SHARES, SHARES)
-def test_one_of_two_draws_is_above(first: list[float], second: list[float]) -> None:
-    one, two = closed(first), closed(second)
-    assert float(one.area_above(two) + two.area_above(one)) == pytest.approx(1, abs=1e-12)
-    assert float(one.area_above(one)) == pytest.approx(0.5, abs=1e-12)
-
-
 def test_several_functions_are_each_their_own() -> None:
     rows = np.sort(np.random.default_rng(0).random((3, 4, EDGES.size)), axis=-1)
     several, other = closed(rows), closed(rows[::-1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import math
 import pickle
@@ -22,7 +21,7 @@ from tacit.results.evaluation import Evaluation
 from tacit.results.saved.reading import Result, read_documents
 from tests.federations import binormal_clients
 from tests.laws import PROTOCOLS
-from tests.reporting.examples import changed, content
+from tests.reporting.examples import changed, content, edited
 
 SCORES, LABELS = tacit.binormal_scores(400, 1600, 0.8, seed=0)
 NAMED = tacit.Clients.from_arrays(SCORES, LABELS, np.arange(2000) % 5)
@@ -116,8 +115,7 @@ def test_files_of_one_name_are_told_apart_by_their_paths(tmp_path: Path) -> None
     assert [result.label for result in read_documents(paths, Result.of)] == paths
 
 
-EDITED = copy.deepcopy(content("fedauc"))
-EDITED["auc"]["value"] += 1e-9
+EDITED = edited(content("fedauc"), ("auc", "value"), content("fedauc")["auc"]["value"] + 1e-9)
 DEEP = "[" * 100_000 + "]" * 100_000
 
 
@@ -150,13 +148,6 @@ def test_what_is_no_result_is_refused(tmp_path: Path, made: Any, reason: str) ->
     assert path in str(caught.value)
 
 
-def test_curves_of_uneven_columns_are_refused() -> None:
-    made = copy.deepcopy(content("dpauc"))
-    made["roc"]["thresholds"].pop()
-    with pytest.raises(ValueError, match="the columns of roc must have one length"):
-        Result.of(changed(made), "uneven")
-
-
 def test_a_huge_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tacit.results.saved.reading.MAX_FILE", 2**20)
     with pytest.raises(ValueError, match="is larger than 1 MiB"):
@@ -179,22 +170,16 @@ CONTRADICTIONS: list[tuple[tuple[str, ...], Any, str]] = [
     (("measures", "brier", "interval"), [0.9, 0.1], "measures.brier: interval must ascend"),
     (("measures", "brier", "limits"), [0.5, 1.0], "measures.brier: the value must lie within"),
     (("at_half", "precision", "draws"), [{"weights": [1.0]}], "at_half.precision"),
-    (("decision_curve", "treat_all_low"), None, "decision_curve"),
+    (("decision_curve", "treat_all_low"), ..., "decision_curve"),
     (("score_distribution", "low"), [], "score_distribution.low"),
     (("missing",), {"private": True, "counted": False, "records": 5}, "missing"),
+    (("roc", "thresholds"), [0.5], "the columns of roc must have one length"),
 ]
-"""Entries of a result, what stands there instead (None for nothing), and the refusal."""
+"""Entries of a result, what stands there instead (... for nothing), and the refusal."""
 
 
 @pytest.mark.parametrize(("way", "value", "said"), CONTRADICTIONS)
 def test_entries_that_contradict_are_refused(way: tuple[str, ...], value: Any, said: str) -> None:
-    made = content("histogram")
-    entry = made
-    for name in way[:-1]:
-        entry = entry[name]
-    if value is None:
-        del entry[way[-1]]
-    else:
-        entry[way[-1]] = value
+    made = edited(content("histogram"), way, value)
     with pytest.raises(ValueError, match=re.escape(said)):
         Result.of(changed(made), "made up")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import jsonschema
@@ -10,7 +9,7 @@ import pytest
 
 from tacit.reporting.page import report
 from tacit.results.saved.reading import REQUIREMENTS, Result, check_result, result_schema
-from tests.reporting.examples import PROTOCOLS, changed, content
+from tests.reporting.examples import PROTOCOLS, changed, content, edited
 
 
 def keywords(schema: Any) -> set[str]:
@@ -69,12 +68,5 @@ def test_parts_and_measures_may_leave_out_what_is_optional() -> None:
     ],
 )
 def test_a_refusal_names_place_and_value(way: tuple[str, ...], value: Any, sentence: str) -> None:
-    made = copy.deepcopy(content("fedauc"))
-    node = made
-    for key in way[:-1]:
-        node = node[key]
-    node[way[-1]] = value
-    if value is ...:
-        del node[way[-1]]
     with pytest.raises(ValueError, match=sentence):
-        check_result(made)
+        check_result(edited(content("fedauc"), way, value))

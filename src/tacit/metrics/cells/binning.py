@@ -69,8 +69,7 @@ class ScoreCells:
         object.__setattr__(self, "noise_variance", variance)
         if self.centres is not None:
             centres = _finite("centres", self.centres, shape)
-            above = np.append(edges[1:-1], np.nextafter(1.0, 2.0))
-            outside = (centres < edges[:-1]) | (centres >= above)
+            outside = centres != within_cells(centres, edges)
             if outside.any():
                 raise ValueError(f"centres must lie in their cells, got {centres[outside][0]}")
             object.__setattr__(self, "centres", centres)
@@ -105,8 +104,7 @@ class ScoreCells:
         positives = np.bincount(cell, positive, size).astype(np.float64)
         middles = (edges[:-1] + edges[1:]) / 2
         means = np.where(totals > 0, np.bincount(cell, known, size), middles)
-        below = np.append(np.nextafter(edges[1:-1], 0.0), 1.0)
-        centres = np.clip(means / np.maximum(totals, 1.0), edges[:-1], below)
+        centres = within_cells(means / np.maximum(totals, 1.0), edges)
         return cls(edges, positives, totals - positives, centres=centres)
 
     @property
@@ -296,6 +294,11 @@ def bucket_means(totals: Floats, values: Floats, starts: Starts) -> Floats:
     known = records > 0
     mean = merge(totals * values, starts) / np.where(known, records, 1.0)
     return np.where(known, np.clip(mean, low, high), (low + high) / 2)
+
+
+def within_cells(scores: Floats, edges: Floats) -> Floats:
+    """The nearest score in each cell, shape (B,)."""
+    return np.clip(scores, edges[:-1], np.append(np.nextafter(edges[1:-1], 0.0), 1.0))
 
 
 def checked_edges(edges: ArrayLike) -> Floats:

@@ -53,14 +53,18 @@ class Band:
 
     def within(self) -> Band:
         """The nearest rates in [0, 1], with the errors of the raw ones."""
-        return Band(np.clip(self.value, 0.0, 1.0), self.privacy_error, self.sampling_error)
+        return replace(self, value=np.clip(self.value, 0.0, 1.0))
+
+    def complement(self) -> Band:
+        """The rates of the other outcome, each 1 less this one, with the same errors."""
+        return replace(self, value=1 - self.value)
 
     def falling(self) -> Band:
         """The nearest rates in [0, 1] that fall from point to point."""
         if not np.isfinite(self.value).all():
             return self.within()
         fitted = scipy.optimize.isotonic_regression(self.value, increasing=False).x
-        return Band(np.clip(fitted, 0.0, 1.0), self.privacy_error, self.sampling_error)
+        return replace(self, value=np.clip(fitted, 0.0, 1.0))
 
     def to_dict(self, name: str) -> dict[str, Numbers]:
         """The rates, their errors and 95 % band as lists, absent numbers null."""
@@ -83,7 +87,8 @@ class _Columns:
     def to_dict(self) -> dict[str, Numbers]:
         """The curve as lists of numbers, absent ones null."""
         made: dict[str, Numbers] = {}
-        for name, each in vars(self).items():
+        known = {name: each for name, each in vars(self).items() if each is not None}
+        for name, each in known.items():
             made |= each.to_dict(name) if isinstance(each, Band) else {name: numbers(each)}
         return made
 
@@ -122,7 +127,7 @@ UNIT = (0.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class Curve(_Columns):
     """A ROC curve with the errors of its coordinates.
 
     Parameters
@@ -148,11 +153,9 @@ class Curve:
         """The true-positive rates with their errors."""
         return _band(self.true_positive_rate, self.true_positive_error, self.true_positive_sampling)
 
-    def to_dict(self) -> dict[str, list[float | None]]:
+    def to_dict(self) -> dict[str, Numbers]:
         """The curve as lists of numbers, with the band of its true-positive rates."""
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        known = {name: numbers(values) for name, values in fields.items() if values is not None}
-        return known | self.band.limits_entry("true_positive_rate")
+        return super().to_dict() | self.band.limits_entry("true_positive_rate")
 
 
 PLACES_IN_CELL = 8

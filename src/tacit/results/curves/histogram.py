@@ -150,7 +150,7 @@ class Histogram:
 
     def roc(self) -> curve.Curve:
         """The ROC curve at the buckets' borders, with privacy and sampling errors."""
-        across, up = (self._borders[name].falling() for name in ("false-positive rate", "recall"))
+        across, up = self._across, self._borders["recall"].falling()
         errors = across.privacy_error, up.privacy_error, across.sampling_error, up.sampling_error
         return curve.Curve(self.edges[self.starts], across.value, up.value, *errors)
 
@@ -176,10 +176,9 @@ class Histogram:
 
     def rates(self) -> dict[str, curve.Band]:
         """Every rate of ``at`` at the buckets' borders; recall and specificity as on the curves."""
-        across = self._borders["false-positive rate"].falling()
-        specificity = curve.Band(1 - across.value, across.privacy_error, across.sampling_error)
-        within = {name: self._borders[name].within() for name in ("precision", "accuracy", "f1")}
-        return within | {"recall": self._borders["recall"].falling(), "specificity": specificity}
+        made = {name: band.within() for name, band in self._borders.items()}
+        recall, specificity = self._borders["recall"].falling(), self._across.complement()
+        return made | {"recall": recall, "specificity": specificity}
 
     def reliability(self) -> curve.Reliability:
         """The share of positives in every bucket and the mean probability that scores state.
@@ -343,11 +342,10 @@ class Histogram:
             alone = np.eye(starts.size)[:, np.newaxis, :] * np.array([[1.0], [0.0]])
             sizes = np.diff(starts, append=totals.size)
             noise = self.variance(np.repeat(alone, sizes, axis=-1))
-        middles = in_unit_interval(self.axis.middles(totals.size), self.axis.unit)
+        middles = self.axis.stated(totals.size)
         single = starts.size == totals.size
         means = middles if single else binning.bucket_means(totals, middles, starts)
-        below = np.append(np.nextafter(edges[1:-1], 0.0), 1.0)
-        centres = np.clip(means, edges[:-1], below)
+        centres = binning.within_cells(means, edges)
         positives, negatives = binning.merge(self.counts, starts)
         return binning.ScoreCells(edges, positives, negatives, noise, centres)
 
@@ -355,8 +353,8 @@ class Histogram:
         """The mean probability that the scores of each bucket state; NaN where they state none."""
         if not self.states_probabilities:
             return np.full(starts.size, np.nan)
-        middles = in_unit_interval(self.axis.middles(self.counts.shape[-1]), self.axis.unit)
-        return binning.bucket_means(self.counts.sum(axis=0), middles, starts)
+        totals = self.counts.sum(axis=0)
+        return binning.bucket_means(totals, self.axis.stated(totals.size), starts)
 
     @property
     def _merged(self) -> Floats:
@@ -365,17 +363,16 @@ class Histogram:
 
     @cached_property
     def _borders(self) -> dict[str, curve.Band]:
-        """Every rate at every bucket's lower border, as it comes."""
-        starts = self.starts
-        above = np.triu(np.ones((starts.size, starts.size)))
-        drawn = {
-            "precision": functional.positive_predictive_value,
-            "recall": functional.sensitivity,
-            "accuracy": functional.accuracy,
-            "f1": functional.f1,
-            "false-positive rate": functional.false_positive_rate,
-        }
-        return {name: self._band(make(self._merged, above), starts) for name, make in drawn.items()}
+        """Every written rate at every bucket's lower border, as it comes."""
+        above = np.triu(np.ones((self.starts.size, self.starts.size)))
+        drawn = {name: functional.RATES[functional.rate_name(name)] for name in curve.WRITTEN_RATES}
+        merged = self._merged
+        return {name: self._band(make(merged, above), self.starts) for name, make in drawn.items()}
+
+    @property
+    def _across(self) -> curve.Band:
+        """The false-positive rates there, which fall."""
+        return self._borders["specificity"].complement().falling()
 
     def _band(self, rate: Functional, starts: binning.Starts) -> curve.Band:
         """A rate of the buckets that start at these cells, with its errors."""

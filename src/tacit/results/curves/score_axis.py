@@ -47,6 +47,10 @@ class ScoreAxis:
         """A finite score inside every cell, that of its middle position, shape (cells,)."""
         return self.scale.scores((np.arange(cells) + 0.5) / cells)
 
+    def stated(self, cells: int) -> Floats:
+        """The middles as ``in_unit_interval`` gives them, shape (cells,)."""
+        return in_unit_interval(self.middles(cells), self.unit)
+
     def reaching(self, thresholds: Floats, cells: int) -> Floats:
         """The fraction of each cell that reaches each threshold, shape (T, cells).
 

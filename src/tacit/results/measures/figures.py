@@ -17,7 +17,7 @@ from tacit.arrays import Floats
 from tacit.data import units
 from tacit.metrics import functional, logistic, operating_points, trees
 from tacit.results.curves.histogram import Histogram
-from tacit.results.curves.score_axis import ScoreAxis, in_unit_interval
+from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.estimate import REACH, Estimate, Interval
 from tacit.results.figure import EVERYWHERE
 
@@ -83,7 +83,7 @@ class CellView:
     @cached_property
     def predicted(self) -> Floats:
         """The probability that the middle of each cell states, shape (B,)."""
-        return in_unit_interval(self.axis.middles(self.size), self.axis.unit)
+        return self.axis.stated(self.size)
 
     @cached_property
     def stated_log_odds(self) -> Floats:

@@ -47,23 +47,19 @@ def restored(make: Callable[..., Made], content: Any, label: str) -> Made:
 
 def _evaluation(make: Callable[..., Made], result: Result) -> Made:
     known = result.content
-    written = known.get("histogram")
-    histogram = None if written is None else Histogram.restored(written)
+    histogram = Histogram.restored(known["histogram"]) if "histogram" in known else None
     return make(
         protocol=dict(known["protocol"]),
         estimate=result.estimate,
         roc=_curve(known["roc"]) if "roc" in known else None,
         spent=_cost(known["spent"]),
         traffic=_traffic(known),
-        clients=known["clients"],
-        positives=number(known.get("positives")),
-        noise=known["noise"],
+        **{name: known.get(name) for name in ("clients", "noise", "exact", "choice", "division")},
+        **{name: number(known.get(name)) for name in ("positives", "negatives")},
         figure=result.figure,
-        exact=known.get("exact"),
         warnings=tuple(known["warnings"]),
         histogram=histogram,
         protection=_cost(known["protection"]) if "protection" in known else None,
-        negatives=number(known.get("negatives")),
         participants=_names(known),
         federation=known["federation"]["name"],
         simulated=known["simulation"],
@@ -72,8 +68,6 @@ def _evaluation(make: Callable[..., Made], result: Result) -> Made:
         per_person=known.get("person", {}).get("records", 0),
         decisions=_decisions(known),
         shuffled=Shuffled.from_dict(known["shuffled"]) if "shuffled" in known else None,
-        choice=known.get("choice"),
-        division=known.get("division"),
         breakdown=_breakdown(known, histogram is not None),
         sites=_sites(known) if "between_sites" in known else None,
         left_out=_left_out(known["missing"]) if "missing" in known else None,
