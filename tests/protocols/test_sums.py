@@ -17,7 +17,6 @@ from tacit.privacy.distributions import shared_laplace_tail
 from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise
 from tacit.protocol.conversation import WRAP_BITS, ClientState, Query, View
 from tacit.protocol.fields import masked_size, runs_of
-from tacit.protocol.releases import answered_clients
 from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.running.session import sums, together
 from tacit.running.session.messages import Agreement
@@ -217,7 +216,3 @@ def test_a_sum_over_no_possible_number_of_clients_is_refused(name: str, claimed:
     reply = query.step.answer(clients, query, NoNoise(), ClientState())
     with pytest.raises(DataError, match=f"a sum must be over 1 to 3 clients, got {claimed}"):
         conversation.send({**reply, "clients": np.asarray(claimed)})
-
-
-def test_any_possible_number_is_taken() -> None:
-    assert [answered_clients({"clients": np.asarray(each)}, 3) for each in (1, 2, 3)] == [1, 2, 3]

@@ -33,14 +33,6 @@ def test_replicated_labels_are_counted_as_single_ones() -> None:
         np.testing.assert_array_equal(row, cell_counts(clients, edges, one)[0])
 
 
-def test_the_curve_runs_from_corner_to_corner() -> None:
-    result = evaluate(binormal_clients(4000, 6000, 5), DPAUC(4.0, 100), seed=0)
-    assert result.roc is not None
-    assert result.roc.true_positive_rate[0] == pytest.approx(1.0)
-    assert result.roc.false_positive_error.shape == (100,)
-    assert np.isfinite(result.roc.true_positive_error).all()
-
-
 def test_curve_bands_hold_their_points() -> None:
     """300 curves: rates are as far from the noiseless ones as stated, in the middle of the curve.
 
@@ -50,7 +42,7 @@ def test_curve_bands_hold_their_points() -> None:
     """
     clients, protocol = binormal_clients(4000, 6000, 5), DPAUC(1.0, 20)
     truth = simulate(clients, protocol, NoNoise()).server_result.roc
-    assert truth is not None
+    assert truth is not None and truth.true_positive_rate[0] == pytest.approx(1.0)
     squares, covered = [], []
     for seed in range(300):
         curve = simulate(clients, protocol, SimulatedNoise(seed)).server_result.roc

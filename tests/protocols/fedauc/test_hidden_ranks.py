@@ -80,23 +80,30 @@ def test_clients_keep_their_own_mid_ranks() -> None:
     np.testing.assert_array_equal(own.values, [1, 4])
 
 
-def test_sums_before_ranks_are_refused() -> None:
-    shared = {"noise": RankNoise("staircase", 1.0), "records": CLIENTS.records, "share": 0.5}
-    query = Query(noisy_hidden_rank_sums, HIDDEN, shared)
-    with pytest.raises(DataError, match="not ranked"):
-        query.step.answer(CLIENTS, query, NoNoise(), ClientState())
+FOUR = Clients.from_arrays([0.1, 0.5, 0.5, 0.9], [0, 1, 0, 1])
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "fraction"), [("laplace", 0.5), ("staircase", 0.0), ("staircase", 1.0)]
+    ("mechanism", "fraction", "ranks", "said"),
+    [
+        ("laplace", 0.5, (0, 3, 3, 6), "mechanism must be"),
+        ("staircase", 0.0, (0, 3, 3, 6), "share must be"),
+        ("staircase", 1.0, (0, 3, 3, 6), "share must be"),
+        ("staircase", 0.5, (0, 3, 3, 8), "reach beyond the 4 records"),
+        ("staircase", 0.5, None, "not ranked"),
+    ],
 )
-def test_sums_without_the_agreed_noise_are_refused(mechanism: str, fraction: float) -> None:
-    state, query = ClientState(), Query(rank_together, HIDDEN, view=View.MPC)
-    rank_together.answer(CLIENTS, query, NoNoise(), state)
-    shared = {"noise": RankNoise(mechanism, 1.0), "records": CLIENTS.records, "share": fraction}
+def test_sums_that_would_weaken_the_noise_are_refused(
+    mechanism: str, fraction: float, ranks: tuple[int, ...] | None, said: str
+) -> None:
+    """Noise for fewer records than there are would be too small."""
+    state = ClientState()
+    if ranks is not None:
+        state.keep(RANKS, Ragged(np.array(ranks), FOUR.offsets))
+    shared = {"noise": RankNoise(mechanism, 1.0), "records": 4, "share": fraction}
     sums = Query(noisy_hidden_rank_sums, HIDDEN, shared)
-    with pytest.raises(ValueError, match=r"(mechanism|share) must be"):
-        sums.step.answer(CLIENTS, sums, NoNoise(), state)
+    with pytest.raises((ValueError, DataError), match=said):
+        sums.step.answer(FOUR, sums, NoNoise(), state)
 
 
 def test_codes_keep_order_and_drop_the_last_bits() -> None:
@@ -105,17 +112,6 @@ def test_codes_keep_order_and_drop_the_last_bits() -> None:
     assert (np.diff(codes) >= 0).all()
     assert codes[0] >= 0 and codes[-1] < 2**56
     np.testing.assert_allclose(compared_scores(codes)[2:-1], scores, rtol=2.0**-46)
-
-
-def test_rank_sums_of_too_few_announced_records_are_refused() -> None:
-    """Noise for fewer records than there are would be too small."""
-    clients = Clients.from_arrays([0.1, 0.5, 0.5, 0.9], [0, 1, 0, 1])
-    state = ClientState()
-    state.keep(RANKS, Ragged(np.array([0, 3, 3, 8]), clients.offsets))
-    shared = {"noise": RankNoise("staircase", 1.0), "records": 4, "share": 0.5}
-    query = Query(noisy_hidden_rank_sums, HIDDEN, shared)
-    with pytest.raises(DataError, match="reach beyond the 4 records"):
-        noisy_hidden_rank_sums.answer(clients, query, NoNoise(), state)
 
 
 Blocks = list[NDArray[np.int64]]

@@ -1,7 +1,6 @@
 """FedAUC by secure sums: its error at any number of clients, and servers that lie to a client."""
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -17,7 +16,7 @@ from tacit.data.ragged import Ragged
 from tacit.privacy.cost import MAX_BUDGET, MIN_BUDGET
 from tacit.privacy.exact import MAX_SHARED_SCALE
 from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import ClientState, Query, View
+from tacit.protocol.conversation import ClientState, Query, Step, View
 from tacit.protocol.declared import asked_views
 from tacit.protocol.releases import Released
 from tacit.protocols.fedauc.secure_sums import (
@@ -55,14 +54,14 @@ def keep(clients: Clients, ranks: NDArray[np.int64] | None = None) -> ClientStat
     return state
 
 
-def residual_query(clients: Clients, **changes: Any) -> Query:
+def residual_query(clients: Clients, step: Step = summed_residuals, **changes: Any) -> Query:
     shared = {
         "clients": clients.count,
         "records": clients.records,
         "epsilon": 1.0,
         "pivot": np.array(3, dtype=np.int64),
     }
-    return Query(summed_residuals, SUMMED, shared | changes, view=View.SUM)
+    return Query(step, SUMMED, shared | changes, view=View.SUM)
 
 
 @pytest.mark.parametrize("count", [1, 10, 800])
@@ -123,22 +122,28 @@ def test_a_client_that_vanished_ends_the_run() -> None:
         ({"pivot": np.array(3.5)}, "pivot must be a 64-bit integer"),
         ({"pivot": np.array([3, 4])}, "pivot must be a 64-bit integer"),
         ({"records": 0}, "records must be at least 1"),
+        ({"records": 5}, "reach beyond the 5 records"),
+        *(
+            ({"step": summed_rank_pairs, "count_part": part}, "must be above 0 and below 1")
+            for part in (0.0, 1.0, "half")
+        ),
     ],
 )
 def test_queries_that_would_weaken_the_noise_are_refused(
     changes: dict[str, Any], said: str
 ) -> None:
     query = residual_query(EIGHT, **changes)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises((ValueError, DataError), match=said):
         query.step.cost(EIGHT, query, ClientState())
         query.step.answer(EIGHT, query, NoNoise(), keep(EIGHT))
 
 
-def test_fewer_records_than_the_ranks_say_are_refused() -> None:
-    """A server that announces fewer records later would make the sensitivity too small."""
-    query = residual_query(EIGHT, records=5)
-    with pytest.raises(DataError, match="reach beyond the 5 records"):
-        query.step.answer(EIGHT, query, NoNoise(), keep(EIGHT))
+def test_ranks_that_were_not_sent_or_reach_too_far_are_refused() -> None:
+    query = residual_query(EIGHT)
+    with pytest.raises(DataError, match="has not received the ranks"):
+        query.step.answer(EIGHT, query, NoNoise(), ClientState())
+    with pytest.raises(ValueError, match="must be at most 14"):
+        keep(EIGHT, np.array([0, 1, 2, 3, 4, 5, 6, 15]))
 
 
 def test_more_records_than_any_sum_is_exact_for_are_refused() -> None:
@@ -155,7 +160,7 @@ def test_more_records_than_any_sum_is_exact_for_are_refused() -> None:
     rank_sum = int((2 * np.arange(records) * labels).sum())
     pivot = np.array((2**63 + rank_sum) // positives)
     for step in (summed_residuals, summed_rank_pairs):
-        query = residual_query(clients, records=2**41, pivot=pivot, count_part=0.5)
+        query = residual_query(clients, step, records=2**41, pivot=pivot, count_part=0.5)
         with pytest.raises(ValueError, match="the sum would not be exact"):
             step.answer(clients, query, NoNoise(), state)
 
@@ -184,31 +189,12 @@ def test_the_largest_sums_are_rounded_as_whole_numbers(epsilon: float) -> None:
 def test_a_client_draws_its_share_of_the_noise() -> None:
     """Of both numbers of the first round, and of that of the second."""
     clients = Clients.from_arrays(np.arange(8) / 8, [0, 1] * 4, np.arange(8) // 2)
-    pairs = residual_query(clients, count_part=0.5)
-    for query, numbers in ((replace(pairs, step=summed_rank_pairs), 2), (pairs, 1)):
+    for step, numbers in ((summed_rank_pairs, 2), (summed_residuals, 1)):
+        query = residual_query(clients, step, count_part=0.5)
         for first, last in ((0, 4), (0, 1), (1, 4)):
             noise, part = Recorder(), clients.part(first, last)
             query.step.answer(part, query, noise, keep(part))
             assert noise.shares == [(last - first) / 4] * numbers
-
-
-def test_ranks_beyond_the_announced_records_are_refused() -> None:
-    with pytest.raises(ValueError, match="must be at most 14"):
-        keep(EIGHT, np.array([0, 1, 2, 3, 4, 5, 6, 15]))
-
-
-def test_sums_before_ranks_are_refused() -> None:
-    query = residual_query(EIGHT)
-    with pytest.raises(DataError, match="has not received the ranks"):
-        query.step.answer(EIGHT, query, NoNoise(), ClientState())
-
-
-@pytest.mark.parametrize("part", [0.0, 1.0, "half"])
-def test_a_first_round_without_noise_on_one_number_is_refused(part: object) -> None:
-    shared = {"clients": 1, "records": 8, "epsilon": 0.5, "count_part": part}
-    query = Query(summed_rank_pairs, SUMMED, shared, view=View.SUM)
-    with pytest.raises(ValueError, match="count_part must be above 0 and below 1"):
-        query.step.answer(EIGHT, query, NoNoise(), keep(EIGHT))
 
 
 def test_the_server_sees_no_noisy_number_of_a_single_client() -> None:

@@ -138,7 +138,7 @@ def test_no_record_moves_a_sum_further_than_its_reach(
         one = Clients.from_arrays([scores[0]], [label])
         other = Clients.from_arrays([scores[1]], [label])
         first, second = (
-            int(influences.of_records(each)[0])
+            int(influences.of_records(each.scores, each.labels)[0])
             for influences, each in zip(pair, (one, other), strict=True)
         )
         moved.append((first - second, first + second))

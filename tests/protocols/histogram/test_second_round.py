@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from tacit import Clients, ScoreHistogram
 from tacit.counts.influence import (
-    FIXED_POINT,
     NEGATIVES,
     POSITIVES,
     SIZES,
@@ -138,21 +137,6 @@ class TestTheSum:
         _, doubled = both_rounds(fields, sums, field, Adjacency(name), noises=2.0)
         assert float(doubled) == pytest.approx(2 * float(variance))
 
-    def test_replicates_have_functions_of_their_own(self) -> None:
-        noise = SimulatedNoise(1, replicates=2)
-        several = {
-            POSITIVES: np.stack([RISING**2, RISING]),
-            NEGATIVES: np.stack([RISING, RISING**0.5]),
-            SIZES: np.array([[30.0, 50.0], [50.0, 30.0]]),
-        }
-        on_scale = PROTOCOLS["record"].on_scale(hospital())
-        totals = influences_of(several).totals(on_scale)
-        sent = answer(query_of(PROTOCOLS["record"], several), hospital(), noise)["sum"]
-        assert np.shape(np.asarray(sent)) == (2,)
-        for row in range(2):
-            alone = influences_of({name: field[row] for name, field in several.items()})
-            np.testing.assert_array_equal(totals[row], alone.totals(on_scale))
-
 
 LIES: list[tuple[dict[str, Any], str]] = [
     ({POSITIVES: np.flip(RISING)}, "values must be nondecreasing from 0 to 1"),
@@ -194,8 +178,3 @@ def test_the_flattest_trees_have_a_second_round(height: int) -> None:
     result = simulate(clients, protocol, SimulatedNoise(1)).server_result
     error = math.hypot(float(result.privacy_error), float(result.approximation_error))
     assert abs(float(result.value) - exact_auc(clients)) < 4 * error
-
-
-def test_the_fixed_point_is_finer_than_a_unit() -> None:
-    """A unit is a part of the least sensitivity, 1/2, so that rounding to it loses no more."""
-    assert units_for(cost_of(PROTOCOLS["replace"]).epsilon) < FIXED_POINT / 2

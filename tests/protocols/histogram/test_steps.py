@@ -12,18 +12,16 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit import Clients
-from tacit.data.errors import DataError
 from tacit.data.ragged import Ragged
-from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
-from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
-from tacit.protocol.conversation import ClientState, Query, View, total
+from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise
+from tacit.protocol.conversation import ClientState, Query, View
 from tacit.protocol.trust import SecureSum
 from tacit.protocols.histogram.local_rounds import report_bytes, set_bits, unary_reports
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.histogram.steps import leaves_of, summed_trees
 from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.protocols.shared import packed_reports
-from tacit.testing.recording import Recorder, loss_between, values_of
+from tacit.testing.recording import Recorder
 from tests.protocols.histogram.losses import HEIGHT, answer, hospital, worst_loss
 
 SPLIT = {
@@ -59,23 +57,6 @@ class TestTheCostOfTrees:
         weaker = replace(SPLIT["record"], epsilon=1.3)
         assert worst_loss(tree_query(weaker), hospital()) > 1.29
 
-    def test_a_count_without_noise_is_noticed(self) -> None:
-        query = tree_query(ScoreHistogram("exact-sum", height=HEIGHT))
-        other = Clients.from_arrays([0.5], [1])
-        with pytest.raises(AssertionError, match="without noise"):
-            loss_between(
-                answer(query, hospital(), NoNoise()), answer(query, other, NoNoise()), Recorder()
-            )
-
-    def test_secure_aggregation_says_that_it_protects_nothing(self) -> None:
-        protocol = ScoreHistogram("exact-sum", height=HEIGHT)
-        query = tree_query(protocol)
-        assert query.step.cost(hospital(), query, ClientState()) == UNPROTECTED
-        assert protocol.guarantee == UNPROTECTED
-        noise = Recorder()
-        answer(query, hospital(), noise)
-        assert not noise.draws
-
 
 class TestSharesOfNoise:
     """All clients' shares make the whole noise, whoever answers for how many of them."""
@@ -100,50 +81,15 @@ class TestSharesOfNoise:
             answer(tree_query(protocol, 10), clients.part(first, last), noise)
             assert set(noise.shares) == {(last - first) / 8}
 
-    def test_shares_of_the_exact_source_add_up_to_a_sum(self) -> None:
-        """Every client on its own: the scales are ones that can be drawn."""
-        clients = Clients.from_arrays(np.linspace(0, 1, 9), [0, 1, 1] * 3, np.arange(9) // 3)
-        query = tree_query(SPLIT["record"], 3)
-        replies = [answer(query, clients.part(k, k + 1), SystemNoise()) for k in range(3)]
-        assert total(replies)["clients"] == 3
-
 
 class TestWhatIsSent:
     """Counts, and unary bits in their bytes."""
-
-    @pytest.mark.parametrize("height", [1, 3, 10])
-    def test_trees_hold_the_counts_of_every_level(self, height: int) -> None:
-        rng = np.random.default_rng(height)
-        clients = Clients.from_arrays(rng.random(200), rng.integers(0, 2, 200))
-        protocol = ScoreHistogram("secure-sum", 1.0, height, scale="even")
-        reply = answer(
-            Query(summed_trees, protocol, {"clients": 1, "height": height}, view=View.SUM),
-            clients,
-            NoNoise(),
-        )
-        levels = protocol.level_parts(height)
-        assert reply.keys() == {"clients", *(f"level-{level}" for level in levels)}
-        for level in levels:
-            edges = np.linspace(0, 1, (1 << level - 1) + 1)
-            expected = [
-                np.histogram(clients.scores[clients.labels == own], edges)[0] for own in (1, 0)
-            ]
-            np.testing.assert_array_equal(
-                values_of(reply[f"level-{level}"]), np.concatenate(expected)
-            )
 
     @pytest.mark.parametrize("scale", ["even", "probability"])
     def test_scores_at_the_ends_have_a_cell(self, scale: str) -> None:
         protocol = ScoreHistogram("exact-sum", scale=scale)
         clients = Clients.from_arrays([0.0, 1.0, np.nextafter(1.0, 0.0), 0.5], [1, 1, 0, 0])
         assert leaves_of(clients, 3, protocol).tolist() == [0, 7, 15, 12]
-
-    @pytest.mark.parametrize("bad", [-1e-9, 1.5, -3.0])
-    def test_scores_outside_the_range_are_refused(self, bad: float) -> None:
-        clients = Clients.from_arrays([0.5, 0.2, bad, 0.3], [0, 1, 1, 0], ["a", "b", "b", "b"])
-        with pytest.raises(DataError, match=rf"got {bad} in b, row 2.*--unit real") as refused:
-            leaves_of(clients, 3, ScoreHistogram("exact-sum"))
-        assert "never by the data's own minimum and maximum" in str(refused.value)
 
     def test_levels_say_nothing_of_what_records_hold(self) -> None:
         """The same draws give the same levels and the same number of bytes to other records."""
@@ -163,12 +109,6 @@ class TestWhatIsSent:
         assert isinstance(second_levels, Ragged)
         np.testing.assert_array_equal(first_levels.values, second_levels.values)
         np.testing.assert_array_equal(replies[0]["bits"].offsets, replies[1]["bits"].offsets)  # type: ignore[union-attr]
-
-    def test_each_report_costs_epsilon_for_its_replacement(self) -> None:
-        protocol = ScoreHistogram("local", 1.5, 6)
-        query = unary_query(protocol)
-        cost = query.step.cost(hospital(), query, ClientState())
-        assert cost == Cost(1.5, adjacency=Adjacency.REPLACE)
 
     @pytest.mark.parametrize("at_once", [2**24, 32])
     @pytest.mark.parametrize("replicates", [None, 3])

@@ -12,7 +12,6 @@ import pytest
 import tacit
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState
-from tacit.protocol.releases import conducted
 from tacit.testing.recording import Recorder, loss_between
 
 FORMS: list[dict[str, Any]] = [
@@ -68,17 +67,3 @@ def test_a_count_is_never_below_zero_and_says_nothing_of_a_population() -> None:
         found = tacit.evaluate(clients, tacit.MissingRecords(0.1), seed=seed).estimate
         assert math.isnan(found.value) or found.value >= 0
         assert math.isnan(found.interval(0.95, "population")[0])
-
-
-def test_with_fewer_clients_the_result_states_what_the_noise_supports() -> None:
-    clients = incomplete_clients((3, 2), (0, 7), (5, 5), (1, 1))
-    protocol = tacit.MissingRecords(1.0)
-    run = conducted(protocol, 4)
-    query = next(run)
-    part = clients.part(0, 3)
-    reply = query.step.answer(part, query, NoNoise(), ClientState())
-    with pytest.raises(StopIteration) as end:
-        run.send(reply)
-    protection = end.value.value.protection
-    assert protection is not None
-    assert protection.epsilon > 1.0

@@ -43,7 +43,4 @@ def test_units_give_noise_of_the_largest_shared_scale() -> None:
     for epsilon in np.geomspace(MIN_BUDGET, MAX_BUDGET, 200).tolist():
         assert units_for(epsilon) / epsilon <= MAX_SHARED_SCALE
     assert units_for(1e-9) == 1
-
-
-def test_the_units_of_the_largest_budget_suit_the_largest_sensitivity() -> None:
     assert units_for(MAX_BUDGET) < 2**26

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit import DPAUC, ClientState, evaluate, repeat
+from tacit import DPAUC, evaluate, repeat
 from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.protocols.published.dpauc.protocol import (
     Gaussian,
     Laplace,
     PublishedDPAUC,
-    RandomisedResponse,
 )
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
@@ -75,16 +74,6 @@ def test_the_density_inside_a_cell_is_modelled() -> None:
     lines = simulate(clients, PublishedDPAUC(1.0, 21, scale="even"), NoNoise()).server_result.value
     exact = exact_auc(clients)
     assert abs(float(value) - exact) < 0.2 * abs(float(lines) - exact)
-
-
-def test_flipped_labels_are_kept_for_the_next_evaluation() -> None:
-    clients = binormal_clients(400, 600, 5)
-    state = ClientState()
-    protocol = PublishedDPAUC(1.0, mechanism=RandomisedResponse(), adjacency="label")
-    first = evaluate(clients, protocol, seed=1, state=state)
-    second = evaluate(clients, protocol, seed=2, state=state)
-    assert (first.spent.epsilon, second.spent.epsilon) == (1.0, 0.0)
-    assert first.auc.value == second.auc.value
 
 
 def test_the_curve_of_confusion_counts_belongs_to_its_thresholds() -> None:
