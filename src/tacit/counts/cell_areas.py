@@ -269,14 +269,23 @@ def _curve_of_cells(edges: Floats, cells: tuple[Floats, Floats], noise: CellNois
     for counts in cells:
         total = max(float(counts.sum()), 1.0)
         rate = curves.counts_from_thresholds(counts) / total
-        rates.append((falling(rate), np.sqrt(noise.rate_variance(rate)) / total))
+        rates.append((falling_rate(rate), np.sqrt(noise.rate_variance(rate)) / total))
     (up, up_error), (across, across_error) = rates
     return Curve(edges, across, up, across_error, up_error)
 
 
-def falling(rate: Floats) -> Floats:
+def falling(values: Floats) -> Floats:
+    """The nearest values by least squares that never rise along the last axis."""
+    fitted = [
+        scipy.optimize.isotonic_regression(row, increasing=False).x
+        for row in values.reshape(-1, values.shape[-1])
+    ]
+    return np.array(fitted).reshape(values.shape)
+
+
+def falling_rate(rate: Floats) -> Floats:
     """The nearest rates that fall with the threshold and stay in [0, 1]."""
-    return np.clip(scipy.optimize.isotonic_regression(rate, increasing=False).x, 0.0, 1.0)
+    return np.clip(falling(rate), 0.0, 1.0)
 
 
 def signal_warnings(

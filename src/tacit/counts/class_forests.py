@@ -155,9 +155,9 @@ def result_from_forests(
             _part(made, number, name, auc, axis)
             for number, (name, auc) in enumerate(zip(classes, aucs, strict=True))
         )
-        silence = _silence(parts)
-        overall = {} if silence else _overall(made)
-        breakdown = Breakdown("class", parts, overall)
+        missing = (f"{part.name} has no AUC, {part.reason}" for part in parts if part.reason)
+        silence = next((f"no figure: class {each}" for each in missing), "")
+        breakdown = Breakdown("class", parts, {} if silence else _overall(made))
     return ServerResult(
         value=made.areas.value.mean(axis=-1),
         privacy_error=np.sqrt(variance.sum(axis=-1)) / count,
@@ -179,14 +179,6 @@ def _smallest(made: ClassForests, number: int) -> tuple[float, float]:
     return float(sizes[number, least]), float(errors[least])
 
 
-def _silence(parts: tuple[Part, ...]) -> str:
-    """Why there is no average; empty where every class has an AUC."""
-    missing = [part for part in parts if part.reason]
-    if not missing:
-        return ""
-    return f"no figure: class {missing[0].name} has no AUC, {missing[0].reason}"
-
-
 def _part(made: ClassForests, number: int, name: str, auc: Estimate, axis: ScoreAxis) -> Part:
     """One class's figures against the rest; none where a side is too small."""
     positives = float(made.positives.leaves[number].sum())
@@ -205,13 +197,13 @@ def _part(made: ClassForests, number: int, name: str, auc: Estimate, axis: Score
 
 def _recall(made: ClassForests, number: int) -> Estimate:
     """The fraction of a class's records whose score of it is the largest."""
-    wrong, right = made.hits.leaves[2 * number : 2 * number + 2, 0]
-    errors = made.hits.totals()[1][2 * number : 2 * number + 2]
-    return _fraction(float(right), float(wrong), float(errors[1]), float(errors[0]))
+    own = slice(2 * number, 2 * number + 2)
+    return _fraction(made.hits.leaves[own, 0], made.hits.totals()[1][own])
 
 
-def _fraction(right: float, wrong: float, right_variance: float, wrong_variance: float) -> Estimate:
-    """``right / (right + wrong)``; its variance by noise is ``((1-f)^2 v + f^2 w) / n^2``."""
+def _fraction(counts: Floats, variances: Floats) -> Estimate:
+    """``right / (right + wrong)``, wrong first; with the variance ``((1-f)^2 v + f^2 w) / n^2``."""
+    (wrong, right), (wrong_variance, right_variance) = counts.tolist(), variances.tolist()
     total = right + wrong
     if total <= 0:
         return Estimate(math.nan, math.nan, math.nan)
@@ -226,8 +218,7 @@ def _overall(made: ClassForests) -> dict[str, Estimate]:
     """The average AUC by the classes' sizes, and top-1 accuracy."""
     counts = made.hits.leaves.reshape(-1, 2).sum(axis=0)
     errors = made.hits.totals()[1].reshape(-1, 2).sum(axis=0)
-    accuracy = _fraction(float(counts[1]), float(counts[0]), float(errors[1]), float(errors[0]))
-    return {"weighted AUC": _weighted(made), "top-1 accuracy": accuracy}
+    return {"weighted AUC": _weighted(made), "top-1 accuracy": _fraction(counts, errors)}
 
 
 def _weighted(made: ClassForests) -> Estimate:

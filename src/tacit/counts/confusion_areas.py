@@ -10,7 +10,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 
 from tacit.arrays import Floats
 from tacit.counts import cell_areas
@@ -148,18 +147,11 @@ def smoothed_counts(counts: Floats) -> Floats:
     for above, below in ((0, 3), (1, 2)):
         reached, missed = counts[..., above, :], counts[..., below, :]
         total = np.maximum((reached + missed).mean(axis=-1, keepdims=True), 1.0)
-        level = _falling((reached + total - missed) / 2)
+        level = cell_areas.falling((reached + total - missed) / 2)
         levels.append((np.clip(level, 0.0, total), total))
     (true_positive, positives), (false_positive, negatives) = levels
     rows = [true_positive, false_positive, negatives - false_positive, positives - true_positive]
     return np.stack(rows, axis=-2)
-
-
-def _falling(values: Floats) -> Floats:
-    """The nearest values by least squares that never rise along the last axis."""
-    rows = values.reshape(-1, values.shape[-1])
-    fitted = [scipy.optimize.isotonic_regression(row, increasing=False).x for row in rows]
-    return np.array(fitted).reshape(values.shape)
 
 
 def _shrunk_correction(cells: Floats, noise: CountNoise) -> tuple[Floats, Floats]:
@@ -236,7 +228,7 @@ def _curve_of_points(edges: Floats, counts: Floats, noise: CountNoise) -> Curve:
     rates = []
     for rate, total in zip(pooled_points(counts), reversed(class_totals(counts)), strict=True):
         variance = noise.variance * (1 + 2 * rate**2 / edges.size)
-        rates.append((cell_areas.falling(rate), np.sqrt(variance) / max(float(total), 1.0)))
+        rates.append((cell_areas.falling_rate(rate), np.sqrt(variance) / max(float(total), 1.0)))
     return Curve(edges, rates[0][0], rates[1][0], rates[0][1], rates[1][1])
 
 

@@ -151,16 +151,12 @@ class Influences:
         totals = np.zeros((*lead, clients.count), dtype=np.int64)
         for start in range(0, clients.records, rows):
             part = slice(start, start + rows)
-            influences = self._influences(clients.scores[part], clients.labels[part])
+            influences = self.of_records(clients.scores[part], clients.labels[part])
             below = np.zeros((*lead, influences.shape[-1] + 1), dtype=np.int64)
             np.cumsum(influences, axis=-1, out=below[..., 1:])
             ends = np.clip(clients.offsets - start, 0, influences.shape[-1])
             totals += np.diff(below[..., ends], axis=-1)
         return totals
-
-    def of_records(self, clients: Clients) -> Integers:
-        """The fixed-point influence of every record, shape (..., M)."""
-        return self._influences(clients.scores, clients.labels)
 
     def _functions(self) -> ClassFunctions:
         """The same for an engine: ``a F + b`` in fixed point, of negatives and of positives."""
@@ -195,8 +191,8 @@ class Influences:
         beating = ((1 - area) * sizes[0] - above) * weights[:, 1:]
         return _fixed(beaten + beating)
 
-    def _influences(self, scores: Floats, labels: NDArray[np.int8]) -> Integers:
-        """Of every record, in fixed point, shape (..., M)."""
+    def of_records(self, scores: Floats, labels: NDArray[np.int8]) -> Integers:
+        """The fixed-point influence of every record, shape (..., M)."""
         positive = labels == 1
         area, weights = self.area[..., np.newaxis], self.weights[..., np.newaxis, :]
         made = np.empty((*self.area.shape, scores.size), dtype=np.int64)

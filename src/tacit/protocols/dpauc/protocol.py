@@ -100,8 +100,37 @@ def noisy_histograms(clients: tp.Clients, query: tp.Query) -> dict[str, Integers
     return counts
 
 
+class Thresholds(tp.ScaledScores, tp.Protocol):
+    """What all forms of DPAUC have in common: public thresholds, and the cells between them."""
+
+    thresholds: int
+
+    gives_curve = True
+    threats = staticmethod(threats_of)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 2 <= self.thresholds <= 2**20:
+            raise ValueError(f"thresholds must be between 2 and 2**20, got {self.thresholds}")
+
+    @property
+    def edges(self) -> Floats:
+        """The lower edges of the cells, which are the thresholds, as positions."""
+        return np.linspace(0.0, 1.0, self.thresholds + 1)[:-1]
+
+    @property
+    def one_count(self) -> OneCount | None:
+        """All that a run asks for."""
+        return OneCount(self, self.score_edges(self.edges[1:]), self.score_ends)
+
+    @property
+    def edge_scores(self) -> Floats:
+        """The lower edges of the cells as scores."""
+        return self.score_scale.scores(self.edges)
+
+
 @dataclass(frozen=True)
-class DPAUC(tp.ScaledScores, tp.Protocol):
+class DPAUC(Thresholds):
     """The AUC and ROC curve with private labels and scores.
 
     Parameters
@@ -132,8 +161,6 @@ class DPAUC(tp.ScaledScores, tp.Protocol):
     planning_module = __name__
     trust: ClassVar[tp.Each] = tp.Each()
     steps = (noisy_histograms,)
-    gives_curve = True
-    threats = staticmethod(threats_of)
     audit_settings = (
         {"thresholds": 100},
         {"adjacency": "label"},
@@ -146,11 +173,6 @@ class DPAUC(tp.ScaledScores, tp.Protocol):
         "dpauc-even": {"thresholds": 20, "scale": EVEN},
     }
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 2 <= self.thresholds <= 2**20:
-            raise ValueError(f"thresholds must be between 2 and 2**20, got {self.thresholds}")
-
     @property
     def record_distance(self) -> float:
         """How many counts of a histogram's level a neighbour changes by one."""
@@ -161,24 +183,9 @@ class DPAUC(tp.ScaledScores, tp.Protocol):
         """How the histogram of one round divides epsilon, chosen from public figures."""
         return cell_areas.best_levels(self.thresholds, self.epsilon, self.record_distance)
 
-    @property
-    def edges(self) -> Floats:
-        """The lower edges of the cells, which are the thresholds, as positions."""
-        return np.linspace(0.0, 1.0, self.thresholds + 1)[:-1]
-
-    @property
-    def one_count(self) -> OneCount:
-        """All that a run asks for."""
-        return OneCount(self, self.score_edges(self.edges[1:]), self.score_ends)
-
     def replicate_size(self, clients: tp.Clients) -> int:
         """Numbers a replicate holds: its noisy counts."""
         return 8 * self.thresholds * clients.count
-
-    @property
-    def edge_scores(self) -> Floats:
-        """The lower edges of the cells as scores."""
-        return self.score_scale.scores(self.edges)
 
     def conversation(self, clients: int) -> tp.Conversation:
         """Noisy counts up."""

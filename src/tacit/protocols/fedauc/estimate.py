@@ -60,17 +60,12 @@ def result_from_pairs(
     The part ``laplace`` of the numerator's variance is by one draw of Laplace noise; ``law`` is
     that of the AUC's error by few draws.
 
-    The first-order variance is ``Var(numerator) / (P N)^2``. The second order adds the variance of
-    the squared count error, ``2 (AUC - 1/2)^2 Var(count)^2``, and the product of both errors,
-    ``Var(numerator) Var(count) ((N - P) / (P N))^2``, each over ``(P N)^2``.
     """
     inside = np.clip(positives, 1.0, records - 1.0)
     negatives = records - inside
     pairs = inside * negatives
     area = np.clip(np.nan_to_num(value, nan=0.5), 0.0, 1.0)
-    second = 2 * ((area - 0.5) * count) ** 2
-    second = second + numerator * count * ((negatives - inside) / pairs) ** 2
-    error = np.sqrt(numerator + second) / pairs
+    error = error_of_ratio(numerator, count, area - 0.5, inside, negatives)
     warnings: tuple[str, ...] = ()
     if np.ndim(value) == 0 and np.isnan(value):
         warnings = (
@@ -89,6 +84,21 @@ def result_from_pairs(
         law=law,
         warnings=warnings,
     )
+
+
+def error_of_ratio(
+    numerator: Floats, count: Floats, ratio: Floats, positives: Floats, negatives: Floats
+) -> Floats:
+    """The standard error of a numerator over ``P N``, from the variances of it and of the count.
+
+    The first-order variance is ``Var(numerator) / (P N)^2``. The second order adds the variance of
+    the squared count error, ``2 ratio^2 Var(count)^2``, and the product of both errors,
+    ``Var(numerator) Var(count) ((N - P) / (P N))^2``, each over ``(P N)^2``.
+    """
+    pairs = positives * negatives
+    second = 2 * (ratio * count) ** 2
+    second = second + numerator * count * ((negatives - positives) / pairs) ** 2
+    return np.asarray(np.sqrt(numerator + second) / pairs)
 
 
 def area_of_sums(records: int, positives: Floats, centred: Floats) -> Floats:

@@ -19,17 +19,12 @@ from typing import Any
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.counts import allocating, influence
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
-from tacit.data.ragged import Ragged
-from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.distributions import discrete_laplace_variance
 from tacit.privacy.exact import MAX_SHARED_SCALE
-from tacit.privacy.noise import NoiseSource
 from tacit.protocol import releases
-from tacit.protocol.conversation import ClientState, Conversation, Query, Reply, Step, View, step
 from tacit.protocols.fedauc import steps
 from tacit.protocols.fedauc.estimate import result_from_pairs
 from tacit.protocols.shared import counting
@@ -39,8 +34,10 @@ RANKS = ("fedauc", "ranks for sums")
 """Key under which a client state keeps the ranks."""
 
 
-@step()
-def keep_ranks(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+@tp.step()
+def keep_ranks(
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Keep the ranks of the client's scores among all, for the sums that follow.
 
     It costs nothing: no label takes part. A query for a secure sum is the same for every client, so
@@ -58,7 +55,7 @@ def keep_ranks(clients: Clients, query: Query, noise: NoiseSource, state: Client
     return {"records": clients.sizes}
 
 
-def summed_records(clients: Clients, query: Query) -> int:
+def summed_records(clients: tp.Clients, query: tp.Query) -> int:
     """The announced number of records, for which every sum of their ranks is exact.
 
     No pivot is further from a rank than the announced number allows. So this check, which every
@@ -75,7 +72,7 @@ def summed_records(clients: Clients, query: Query) -> int:
     return records
 
 
-def agreed_epsilon(query: Query) -> float:
+def agreed_epsilon(query: tp.Query) -> float:
     """Epsilon of a reply.
 
     Raises
@@ -96,17 +93,17 @@ def sensitivity(records: int, pivot: Integers) -> Integers:
     return np.maximum(np.maximum(pivot, 2 * (records - 1) - pivot), 1)
 
 
-def _pair_fields(query: Query) -> releases.Fields:
+def _pair_fields(query: tp.Query) -> releases.Fields:
     epsilon, part = agreed_epsilon(query), steps.count_fraction(query, "count_part")
     counted = releases.Released((), 1, epsilon * part)
     return {"positives": counted, "residual": counting.number_field(epsilon * (1 - part))}
 
 
-def _residual_fields(query: Query) -> releases.Fields:
+def _residual_fields(query: tp.Query) -> releases.Fields:
     return {"residual": counting.number_field(agreed_epsilon(query))}
 
 
-def _bounds(fields: releases.Fields, query: Query) -> dict[str, int]:
+def _bounds(fields: releases.Fields, query: tp.Query) -> dict[str, int]:
     """The clients' records are public, and all are ranked: no client has more.
 
     Every rank is within the sensitivity of the pivot: a record adds no more than a label moves.
@@ -120,10 +117,12 @@ def _bounds(fields: releases.Fields, query: Query) -> dict[str, int]:
     return {**bounds, releases.CLIENTS: planned}
 
 
-def _summed(fields: releases.Declared) -> Callable[[Any], Step]:
+def _summed(fields: releases.Declared) -> Callable[[Any], tp.Step]:
     """Declare a step that sums these fields over all clients that were ranked."""
-    return step(
-        cost=lambda clients, query, state: Cost(agreed_epsilon(query), adjacency=Adjacency.LABEL),
+    return tp.step(
+        cost=lambda clients, query, state: tp.Cost(
+            agreed_epsilon(query), adjacency=tp.Adjacency.LABEL
+        ),
         sums=lambda query: releases.layout_of(fields(query)),
         shares=releases.planned_clients,
         bounds=lambda query: _bounds(fields(query), query),
@@ -132,8 +131,8 @@ def _summed(fields: releases.Declared) -> Callable[[Any], Step]:
 
 @_summed(_pair_fields)
 def summed_rank_pairs(
-    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
-) -> Reply:
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Send the count of positives and their rank sum about the middle rank, with shares of noise.
 
     Spends ``query.broadcast["epsilon"]`` at label adjacency, of which the count costs
@@ -144,19 +143,14 @@ def summed_rank_pairs(
 
     The server learns the two noisy sums over all clients, and how many clients answered.
     """
-    fields, middle = _pair_fields(query), np.array(summed_records(clients, query) - 1)
-    positives, residual = _exact_pair(clients, query, state, middle, fields["residual"])
-    exact = {"positives": positives, "residual": residual}
-    # every record that was ranked is in the sums, whatever room other sums have
-    return releases.noisy_sums(
-        fields, exact, replace(query, most_records=None), clients.count, noise
-    )
+    middle = np.array(summed_records(clients, query) - 1)
+    return _noisy_sums(_pair_fields(query), clients, query, noise, state, middle)
 
 
 @_summed(_residual_fields)
 def summed_residuals(
-    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
-) -> Reply:
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Send the sum of ``rank - pivot`` over the positives, with a share of noise.
 
     Spends ``query.broadcast["epsilon"]`` at label adjacency: flipping one label moves the doubled
@@ -184,28 +178,33 @@ def summed_residuals(
         )
     if pivot.min() < 0 or pivot.max() > 2 * (records - 1):
         raise ValueError(f"a doubled pivot must be from 0 to {2 * (records - 1)}")
-    fields = _residual_fields(query)
-    _, residual = _exact_pair(clients, query, state, pivot, fields["residual"])
-    # every record that was ranked is in the sums, whatever room other sums have
-    return releases.noisy_sums(
-        fields, {"residual": residual}, replace(query, most_records=None), clients.count, noise
-    )
+    return _noisy_sums(_residual_fields(query), clients, query, noise, state, pivot)
 
 
-def _exact_pair(
-    clients: Clients, query: Query, state: ClientState, pivot: Integers, field: releases.Released
-) -> tuple[Integers, Integers]:
-    """A batch's positives, and its residual rank sum in units, shape () or (R,)."""
+def _noisy_sums(
+    fields: releases.Fields,
+    clients: tp.Clients,
+    query: tp.Query,
+    noise: tp.NoiseSource,
+    state: tp.ClientState,
+    pivot: Integers,
+) -> tp.Reply:
+    """A batch's positives, and its residual rank sum in units, those that are fields."""
     ranks, records = state.recall_field(RANKS), steps.public_records(query)
-    if not isinstance(ranks, Ragged) or int(ranks.offsets[-1]) != clients.records:
-        raise DataError("the client has not received the ranks of these scores")
+    if not isinstance(ranks, tp.Ragged) or int(ranks.offsets[-1]) != clients.records:
+        raise tp.DataError("the client has not received the ranks of these scores")
     if int(ranks.maximum().max()) > 2 * (records - 1):
-        raise DataError(f"ranks reach beyond the {records} records that were announced")
+        raise tp.DataError(f"ranks reach beyond the {records} records that were announced")
     pivots = np.broadcast_to(pivot[..., np.newaxis], (*pivot.shape, clients.count))
     counts, residuals = steps.pair_of_clients(clients, ranks, pivots)
     reach = sensitivity(records, pivot)[..., np.newaxis]
-    units = influence.whole_units(residuals, reach, field.sensitivity)
-    return counts.sum(axis=-1), units.sum(axis=-1)
+    units = influence.whole_units(residuals, reach, fields["residual"].sensitivity)
+    exact = {"positives": counts.sum(axis=-1), "residual": units.sum(axis=-1)}
+    # every record that was ranked is in the sums, whatever room other sums have
+    every = replace(query, most_records=None)
+    return releases.noisy_sums(
+        fields, {name: exact[name] for name in fields}, every, clients.count, noise
+    )
 
 
 FIRST_ROUND_PARTS = (0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.12, 0.2, 0.3)
@@ -341,10 +340,10 @@ def _loss(records: int, epsilon: float, parts: Parts) -> float:
     return float(np.mean(np.log(relative)))
 
 
-def rounds_by_sum(protocol: Any, clients: int, ranks: Ragged[np.int64]) -> Conversation:
+def rounds_by_sum(protocol: Any, clients: int, ranks: tp.Ragged[np.int64]) -> tp.Conversation:
     """The rounds after the scores were ranked: ranks down, and two sums up."""
     records = int(ranks.offsets[-1])
-    yield Query(keep_ranks, protocol, {"records": records}, {"ranks": ranks})
+    yield tp.Query(keep_ranks, protocol, {"records": records}, {"ranks": ranks})
     parts = divided(records, protocol.epsilon)
     spent = parts.first * protocol.epsilon
     asked = {"records": records, "epsilon": spent, "count_part": parts.count}
@@ -374,18 +373,18 @@ def rounds_by_sum(protocol: Any, clients: int, ranks: Ragged[np.int64]) -> Conve
 
 
 def _sum_of_all(
-    step: Step, protocol: Any, clients: int, asked: Mapping[str, Any]
-) -> Generator[Query, Reply, Reply]:
+    step: tp.Step, protocol: Any, clients: int, asked: Mapping[str, Any]
+) -> Generator[tp.Query, tp.Reply, tp.Reply]:
     """A sum over all clients that were ranked; one without some is refused, as records had ranks.
 
     Raises
     ------
     DataError : where not all clients are in it.
     """
-    reply = yield Query(step, protocol, {"clients": clients, **asked}, view=View.SUM)
+    reply = yield tp.Query(step, protocol, {"clients": clients, **asked}, view=tp.View.SUM)
     answered = int(np.asarray(reply["clients"]))
     if answered != clients:
-        raise DataError(
+        raise tp.DataError(
             f"all {clients} clients that were ranked must be in the sum, got {answered}: evaluate "
             "the others again"
         )

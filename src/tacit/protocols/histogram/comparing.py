@@ -55,11 +55,12 @@ MOST_RECORDS = 2**28
 """Most records of a client: a sum of fixed-point differences is at most 2**61."""
 
 
-def _spent(query: tp.Query, number: int) -> float:
-    """The epsilon of a run's query of this number, by the parts that it lists."""
+def _spent(query: tp.Query, *numbers: int) -> float:
+    """The epsilon of a run's query of one of these numbers, by the parts that it lists."""
     parts = steps.listed_parts(query)
-    if len(parts) != number:
-        raise ValueError(f"query {number} lists {number} {steps.LISTED}, got {parts}")
+    if len(parts) not in numbers:
+        known = " or ".join(map(str, numbers))
+        raise ValueError(f"query {known} of a run lists {known} {steps.LISTED}, got {parts}")
     return steps.epsilon_of(query)
 
 
@@ -126,13 +127,7 @@ def _admits_numbers(query: tp.Query, noise: tp.NoiseSource, state: tp.ClientStat
     steps.pay(query, noise, state)
 
 
-def _number_epsilon(query: tp.Query) -> float:
-    if len(steps.listed_parts(query)) not in (2, 3):
-        raise ValueError(f"the last query lists 2 or 3 {steps.LISTED}")
-    return steps.epsilon_of(query)
-
-
-@releases.release(lambda query: number_fields(_number_epsilon(query)), admits=_admits_numbers)
+@releases.release(lambda query: number_fields(_spent(query, 2, 3)), admits=_admits_numbers)
 def summed_differences(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send the sums of the records' differences of influences, of their sums, and of squares.
 
@@ -161,7 +156,7 @@ def summed_differences(clients: tp.Clients, query: tp.Query) -> dict[str, Intege
     protocol: ComparedHistograms = query.protocol
     pair = Pair.published(query.broadcast)
     first, second = (
-        influences.of_records(protocol.on_scale(each))
+        influences.of_records(protocol.on_scale(each).scores, each.labels)
         for influences, each in zip(pair, both_models(clients), strict=True)
     )
     apart = first - second

@@ -9,7 +9,6 @@ records in particular: where two thirds of them are empty the AUC's error is twi
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -44,44 +43,29 @@ def unary_reports(
 
     The server learns each record's level and noisy bits.
     """
-    settings, height = query.protocol, agreed_height(query)
-    leaves = leaves_of(clients, height, settings)
-    levels = drawn_levels(clients.records, settings, height, noise)
-    return {
-        "levels": tp.Ragged(levels.astype(np.int8), clients.offsets),
-        "bits": encoded_leaves(leaves, levels, clients.offsets, settings, height, noise),
-    }
+    leaves = leaves_of(clients, agreed_height(query), query.protocol)
+    return _reported(leaves, clients.offsets, query, noise)
 
 
-def drawn_levels(records: int, settings: Any, height: int, noise: tp.NoiseSource) -> Integers:
-    """The level on which each record reports, shape (M,)."""
-    drawn = noise.draw(Choices(settings.level_units(height)), (records,))
-    return np.asarray(FIRST_CELLS + drawn)
-
-
-def encoded_leaves(
-    leaves: Integers,
-    levels: Integers,
-    offsets: Integers,
-    settings: Any,
-    height: int,
-    noise: tp.NoiseSource,
-) -> tp.Ragged[np.uint8]:
-    """Unary bits of records that lie at these leaves, each on its level, by client.
+def _reported(
+    leaves: Integers, offsets: Integers, query: tp.Query, noise: tp.NoiseSource
+) -> tp.Reply:
+    """Of records that lie at these leaves a level that each draws, and unary bits there, by client.
 
     Parameters
     ----------
     leaves : shape (M,), or (R, M) where each replicate has its own.
-    levels : shape (M,).
     offsets : where each client's records start, and M, shape (K+1,).
-    settings : the protocol.
-    height : of the tree.
-    noise : draws the bits.
+    query : of which protocol, and of which tree.
+    noise : draws the levels, then the bits.
     """
-    values = leaves >> (height + 1 - levels)
-    return packed_reports.packed_reports(
-        values, levels, LEVEL_SIZES, offsets, settings.epsilon, noise
+    settings, height = query.protocol, agreed_height(query)
+    drawn = noise.draw(Choices(settings.level_units(height)), leaves.shape[-1:])
+    levels = np.asarray(FIRST_CELLS + drawn)
+    bits = packed_reports.packed_reports(
+        leaves >> (height + 1 - levels), levels, LEVEL_SIZES, offsets, settings.epsilon, noise
     )
+    return {"levels": tp.Ragged(levels.astype(np.int8), offsets), "bits": bits}
 
 
 def report_bytes(levels: Integers) -> Integers:
@@ -199,25 +183,20 @@ def report_leaves(
     reporting, protocol, height = turns.late(clients, query), query.protocol, agreed_height(query)
     protocol.check_range(clients)
     before = np.concatenate(([0], np.cumsum(reporting, dtype=np.int64)))
-    offsets, labels = before[clients.offsets], clients.labels[reporting]
-
-    levels = drawn_levels(labels.size, protocol, height, noise)
 
     def leaves(knots: Floats) -> Integers:
         positions = counting.scale_of_knots(protocol, knots, 1 << height).positions(
             clients.scores[reporting]
         )
-        return leaves_at(positions, labels, height)
+        return leaves_at(positions, clients.labels[reporting], height)
 
     knots = query.broadcast[counting.KNOTS]
-    apart = noise.replicates is not None and np.ndim(knots) > 1
-    if apart:
+    if noise.replicates is not None and np.ndim(knots) > 1:
         distinct, chosen = np.unique(knots, axis=0, return_inverse=True)
         reported = np.stack([leaves(each) for each in distinct])[chosen.ravel()]
     else:
         reported = leaves(knots)
-    sent = encoded_leaves(reported, levels, offsets, protocol, height, noise)
-    return {"levels": tp.Ragged(levels.astype(np.int8), offsets), "bits": sent}
+    return _reported(reported, before[clients.offsets], query, noise)
 
 
 LOCAL_ROUNDS = (draw_report_turns, report_positions, report_leaves)

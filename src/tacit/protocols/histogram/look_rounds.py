@@ -16,14 +16,12 @@ from typing import Any
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.arrays import Floats
 from tacit.counts import looks, pooling, site_figures, tree_results, zoomed_cells
 from tacit.counts.choices import Choices, Next
 from tacit.metrics.cells.score_scale import ScoreScale
-from tacit.privacy.cost import Adjacency
 from tacit.protocol import releases
-from tacit.protocol.conversation import Conversation, Query, Reply
-from tacit.protocol.trust import Each
 from tacit.protocols.histogram.steps import (
     HEIGHT,
     LISTED,
@@ -37,7 +35,6 @@ from tacit.protocols.shared import counting
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS, MIN_CLASS_SIZE_IN_ERRORS
 from tacit.results.parts import Sites
-from tacit.results.server_result import ServerResult
 
 Rounds = tuple[tuple[int, releases.Sums], ...]
 """The rounds of a run so far: their fractions of epsilon, and what was received."""
@@ -48,7 +45,7 @@ def spent_in(rounds: Rounds) -> tuple[int, ...]:
     return tuple(parts for parts, _ in rounds)
 
 
-def looked(protocol: Any, clients: int) -> Conversation:
+def looked(protocol: Any, clients: int) -> tp.Conversation:
     """The rounds of a run of looks, from the first to the result."""
     run = _Run(protocol, clients)
     sums = yield from run.asked(first_look, (looks.FIRST_PARTS,), protocol.first_height(clients))
@@ -62,7 +59,7 @@ def looked(protocol: Any, clients: int) -> Conversation:
 
 def expected_looks(
     protocol: Any, clients: int, counts: Floats, source: np.random.Generator | None = None
-) -> tuple[pooling.Seen, ServerResult]:
+) -> tuple[pooling.Seen, tp.ServerResult]:
     """What the looks of a run see and conclude where the counts are these.
 
     Parameters
@@ -79,17 +76,12 @@ def expected_looks(
     scale = protocol.score_scale
     while (step := run.choices.decided(seen, tuple(spent))[0]).look:
         spent.append(step.parts)
-        height = step.height or run.flat_height(seen, step)
-        if step.scale is None:
-            present = (
-                counts if seen.knots is None else zoomed_cells.recounted(counts, scale, seen.scale)
-            )
-            again = run.expected(present, seen.scale, seen.knots, step.parts, height)
-            seen = seen.with_look(again, same_cells=True)
-            continue
-        moved = zoomed_cells.recounted(counts, scale, step.scale)
-        there = run.expected(moved, step.scale, step.scale.knots, step.parts, height)
-        seen = seen.with_look(there, same_cells=False)
+        height, there, knots = step.height or run.flat_height(seen, step), seen.scale, seen.knots
+        if step.scale is not None:
+            there, knots = step.scale, step.scale.knots
+        moved = counts if knots is None else zoomed_cells.recounted(counts, scale, there)
+        look = run.expected(moved, there, knots, step.parts, height)
+        seen = seen.with_look(look, same_cells=step.scale is None)
     number = (
         counting.number_field(protocol.known_epsilon * step.parts / looks.PARTS)
         if step.parts
@@ -109,7 +101,7 @@ class _Run:
 
     def asked(
         self, step: Any, parts: tuple[int, ...], height: int, **more: Any
-    ) -> Generator[Query, Reply, releases.Sums]:
+    ) -> Generator[tp.Query, tp.Reply, releases.Sums]:
         """Ask for a release of the last of these parts."""
         shared = {HEIGHT: height, LISTED: np.array(parts), **more}
         return (yield from releases.ask(step, self.protocol, self.clients, shared))
@@ -117,7 +109,7 @@ class _Run:
     @property
     def one_draw(self) -> bool:
         """Whether the noise of a number is one draw, and not one of each client."""
-        return self.answered == 1 or not isinstance(self.protocol.trust, Each)
+        return self.answered == 1 or not isinstance(self.protocol.trust, tp.Each)
 
     @property
     def choices(self) -> Choices:
@@ -155,7 +147,7 @@ class _Run:
 
     def after(
         self, seen: pooling.Seen, rows: pooling.Rows, rounds: Rounds
-    ) -> Generator[Query, Reply, ServerResult]:
+    ) -> Generator[tp.Query, tp.Reply, tp.ServerResult]:
         """The rest of the run of these replicates, which have the same rounds behind them."""
         ways: dict[tuple[Any, ...], list[tuple[Next, int]]] = {}
         for row, step in enumerate(self.choices.decided(seen, spent_in(rounds))):
@@ -171,7 +163,7 @@ class _Run:
 
     def another(
         self, seen: pooling.Seen, rows: pooling.Rows, rounds: Rounds, steps: list[Next]
-    ) -> Generator[Query, Reply, ServerResult]:
+    ) -> Generator[tp.Query, tp.Reply, tp.ServerResult]:
         """Another look, and what follows."""
         step, scale, knots = steps[0], seen.scale, seen.knots
         if step.scale is not None:
@@ -189,7 +181,7 @@ class _Run:
 
     def rest(
         self, seen: pooling.Seen, rows: pooling.Rows, rounds: Rounds, steps: list[Next]
-    ) -> Generator[Query, Reply, ServerResult]:
+    ) -> Generator[tp.Query, tp.Reply, tp.ServerResult]:
         """The one number, where something is left for it, and the result."""
         if not steps[0].parts:
             return self.concluded(seen, rounds, np.zeros(rows.size), None)
@@ -206,7 +198,7 @@ class _Run:
 
     def concluded(
         self, seen: pooling.Seen, rounds: Rounds, number: Floats, field: releases.Released | None
-    ) -> ServerResult:
+    ) -> tp.ServerResult:
         """The result of looks, and of the noisy sums of influences, shape (R,), in units.
 
         Parameters
@@ -216,7 +208,7 @@ class _Run:
         placed = seen.height > seen.depth
         known = pooling.tree_area(seen) if placed and not self.protocol.by_group else None
         if field is not None:
-            adjacency = Adjacency(self.protocol.adjacency)
+            adjacency = tp.Adjacency(self.protocol.adjacency)
             area, by_number = both_rounds(
                 seen.published, number, field, adjacency, self.noises, seen.straight
             )
@@ -238,7 +230,7 @@ class _Run:
 
     def sites(self, seen: pooling.Seen, rounds: Rounds) -> Sites | None:
         """The figures of every client, by its own counts of the last look, where these are seen."""
-        apart = isinstance(self.protocol.trust, Each) and self.single and bool(rounds)
+        apart = isinstance(self.protocol.trust, tp.Each) and self.single and bool(rounds)
         if not apart or not site_figures.has_sites(self.answered):
             return None
         look = [sums for _, sums in rounds if SUM not in sums.fields][-1]
@@ -256,7 +248,7 @@ class _Run:
             result, site_figures.ClientCells(classes[:, 0], classes[:, 1], variance), axis
         )
 
-    def division(self, result: ServerResult, rounds: Rounds, with_number: bool) -> str:
+    def division(self, result: tp.ServerResult, rounds: Rounds, with_number: bool) -> str:
         """How much of epsilon the AUC had for itself, and why, in a line."""
         number = rounds[-1][0] / looks.PARTS if with_number else 0.0
         if self.protocol.aim == "auc":
@@ -270,7 +262,7 @@ class _Run:
             return f"all of it for the counts that every figure follows from; of the AUC {noise}"
         return f"{number:.2g} of it for the AUC alone, the rest for all other figures: {noise}"
 
-    def remarks(self, result: ServerResult) -> tuple[str, ...]:
+    def remarks(self, result: tp.ServerResult) -> tuple[str, ...]:
         """Where a single run gives no figure, what epsilon would do."""
         if not self.single:
             return ()
@@ -300,7 +292,7 @@ BY_REPLICATE = (
 """What a result says of every replicate."""
 
 
-def _joined(parts: list[tuple[pooling.Rows, ServerResult]]) -> ServerResult:
+def _joined(parts: list[tuple[pooling.Rows, tp.ServerResult]]) -> tp.ServerResult:
     """The results of replicates that went different ways, in their order."""
     order = np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")
 
@@ -309,4 +301,4 @@ def _joined(parts: list[tuple[pooling.Rows, ServerResult]]) -> ServerResult:
         return np.concatenate(columns)[order]
 
     numbers: dict[str, Any] = {name: together(name) for name in BY_REPLICATE}
-    return ServerResult(**numbers)
+    return tp.ServerResult(**numbers)

@@ -377,36 +377,27 @@ def summed_influences(clients: tp.Clients, query: tp.Query) -> dict[str, Integer
     """
     units = counting.number_field(epsilon_of(query)).per_record
     adjacency = tp.Adjacency(query.protocol.adjacency)
+    fields = {name: query.broadcast[name] for name in influence.PUBLISHED}
+
+    def sums(asked: tp.Query, rows: Any) -> Integers:
+        """Every client's sum of influences, rounded once to units, shape (..., K)."""
+        chosen = {name: each[rows] for name, each in fields.items()}
+        influences = influence.influences_of(chosen, _straight(query))
+        reach = influences.sensitivity(adjacency)[..., np.newaxis]
+        return influence.whole_units(influences.totals(placed(clients, asked)), reach, units)
+
     queries, chosen = by_knots(query)
     if chosen.size:
         totals = np.zeros((chosen.size, clients.count), dtype=np.int64)
         for index, each in enumerate(queries):
-            rows = np.flatnonzero(chosen == index)
-            fields = {name: query.broadcast[name][rows] for name in influence.PUBLISHED}
-            influences = influence.influences_of(fields, linear=True)
-            totals[rows] = _in_units(influences, placed(clients, each), units, adjacency)
-        return {SUM: releases.by_view(query, totals)}
-    fields = {name: query.broadcast[name] for name in influence.PUBLISHED}
-    if np.ndim(fields[influence.SIZES]) == 1:
-        influences = influence.influences_of(fields, _straight(query))
-        totals = _in_units(influences, placed(clients, query), units, adjacency)
-        return {SUM: releases.by_view(query, totals)}
-    # replicates with the same functions have one sum
-    together = np.concatenate(list(fields.values()), axis=-1)
-    _, first, index = np.unique(together, axis=0, return_index=True, return_inverse=True)
-    distinct = influence.influences_of(
-        {name: each[first] for name, each in fields.items()}, _straight(query)
-    )
-    totals = _in_units(distinct, placed(clients, query), units, adjacency)
-    return {SUM: releases.by_view(query, totals[index.ravel()])}
-
-
-def _in_units(
-    influences: influence.Influences, clients: tp.Clients, units: int, adjacency: tp.Adjacency
-) -> Integers:
-    """Every client's sum of influences, rounded once to units, shape (..., K)."""
-    reach = influences.sensitivity(adjacency)[..., np.newaxis]
-    return influence.whole_units(influences.totals(clients), reach, units)
+            totals[chosen == index] = sums(each, chosen == index)
+    elif np.ndim(fields[influence.SIZES]) == 1:
+        totals = sums(query, ...)
+    else:  # replicates with the same functions have one sum
+        together = np.concatenate(list(fields.values()), axis=-1)
+        _, first, same = np.unique(together, axis=0, return_index=True, return_inverse=True)
+        totals = sums(query, first)[same.ravel()]
+    return {SUM: releases.by_view(query, totals)}
 
 
 def both_rounds(

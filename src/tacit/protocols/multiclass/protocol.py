@@ -218,22 +218,12 @@ class MulticlassHistogram(CountingProtocol):
             clients, self.classes, bounded=self.score_range is not None
         )
 
-    def check_scores(self, clients: tp.Clients) -> None:
-        """Refuse scores that have no cell.
-
-        Raises
-        ------
-        DataError : for a score outside [0, 1] where scores are probabilities.
-        """
-        if self.score_range is not None:
-            tp.check_scores_in_unit_interval(clients)
-
     def votes(self, clients: tp.Clients) -> Mapping[str, Integers]:
         """Each record's cell in its own class's tree and in those of the others; and its hit.
 
         By block, as the vote's tree times ``2**height`` plus its cell, shape (M, votes).
         """
-        self.check_scores(clients)
+        self.check_range(clients)
         scores, classes = self.classified(clients)
         count, cells = len(self.classes), 1 << self.tree_height
         positions = self.score_scale.positions(scores)
@@ -246,11 +236,6 @@ class MulticlassHistogram(CountingProtocol):
             OTHER: leaves[~in_class].reshape(-1, count - 1),
             HITS: (2 * classes + hit).reshape(-1, 1),
         }
-
-    @property
-    def is_even(self) -> bool:
-        """Whether scores are their own positions."""
-        return self.scale == EVEN
 
     def conversation(self, clients: int) -> tp.Conversation:
         """The forest up; with a second round what follows from it down, and a number a class up."""
@@ -295,9 +280,9 @@ class MulticlassHistogram(CountingProtocol):
 
     def first_round(self, counted: class_forests.Forests) -> class_forests.ClassForests:
         """The forests with the AUCs of the first round."""
-        own, other = counted[OWN], counted[OTHER]
-        areas = class_forests.forest_areas(own, other, self.is_even)
-        return class_forests.ClassForests(own, other, counted[HITS], self.is_even, areas)
+        own, other, even = counted[OWN], counted[OTHER], self.scale == EVEN
+        areas = class_forests.forest_areas(own, other, even)
+        return class_forests.ClassForests(own, other, counted[HITS], even, areas)
 
     def conclusion(self, made: class_forests.ClassForests) -> tp.ServerResult:
         """The macro AUC, and all figures by class."""
@@ -305,24 +290,23 @@ class MulticlassHistogram(CountingProtocol):
             self.classes, made, ScoreAxis(self.score_scale, self.unit)
         )
 
-    def expected_result(self, first: class_forests.ClassForests) -> tp.ServerResult:
-        """What is concluded of expected counts, where the second round's noise is 0."""
+    def expected_result(
+        self, first: class_forests.ClassForests, numbers: Floats | float = 0.0
+    ) -> tp.ServerResult:
+        """What is concluded of a first round without noise, and of a second round's numbers."""
         if not self.number_part:
             return self.conclusion(first)
-        sums = np.zeros(len(self.classes))
-        fields = second_round.published(first)
+        sums, fields = numbers + np.zeros(len(self.classes)), second_round.published(first)
         return self.conclusion(second_round.refined(first, fields, sums, self.number_cost, 1.0))
 
     def noiseless_value(self, clients: tp.Clients) -> float:
         """The figure of the exact cells, at the depth that suits the noise, or of both rounds."""
         first = self.first_round(self.exact_forests(clients))
-        if not self.number_part:
-            return float(self.conclusion(first).value)
-        fields = second_round.published(first)
-        influences = second_round.ClassInfluences.of(fields)
-        sums = second_round.rounded_sums(self, clients, influences).sum(axis=-1)
-        made = second_round.refined(first, fields, sums.astype(np.float64), self.number_cost, 1.0)
-        return float(self.conclusion(made).value)
+        sums: Floats | float = 0.0
+        if self.number_part:
+            influences = second_round.ClassInfluences.of(second_round.published(first))
+            sums = second_round.rounded_sums(self, clients, influences).sum(axis=-1)
+        return float(self.expected_result(first, sums).value)
 
     def exact(self, clients: tp.Clients) -> float:
         """The mean of the exact one-versus-rest AUCs, which is not private."""
@@ -363,9 +347,8 @@ class MulticlassHistogram(CountingProtocol):
     def law_traits(self) -> tp.LawTraits:
         """Private reports are about some of a record's votes, and debiased all the same."""
         if not self.lone_records:
-            protocol: Any = self
             numbers = "what a second round leaves of errors is known to first order"
-            return tp.LawTraits(few_records=numbers if protocol.number_part else "")
+            return tp.LawTraits(few_records=numbers if self.number_part else "")
         return tp.LawTraits(
             inexact="records report on one level of one block each", unmeasured_loss=NO_REPORTS
         )
@@ -373,11 +356,9 @@ class MulticlassHistogram(CountingProtocol):
     @classmethod
     def self_test_cases(cls: Any) -> tp.SelfTestCases:
         """The numbers of three classes, sound and with too little noise."""
-        classes, broken = (
-            cls(epsilon=2.0, height=2, classes=("a", "b", "c")),
-            "the noise of classes",
-        )
-        return lowered_noise(audits.SUMS, "numbers of classes", f"{broken} 30 % too small", classes)
+        classes = cls(epsilon=2.0, height=2, classes=("a", "b", "c"))
+        broken = "the noise of classes 30 % too small"
+        return lowered_noise(audits.SUMS, "numbers of classes", broken, classes)
 
     def audit_federation(self, records: int, apart: bool) -> tp.Clients:
         """Records of all classes in turn, whose scores lie in cells of their own."""

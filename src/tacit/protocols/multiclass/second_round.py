@@ -247,7 +247,7 @@ def summed_class_influences(clients: tp.Clients, query: tp.Query) -> dict[str, I
     ValueError : for published functions or sizes that could not come from a first round.
     """
     settings, influences = query.protocol, agreed_influences(query)
-    settings.check_scores(clients)
+    settings.check_range(clients)
     return {"sums": rounded_sums(settings, clients, influences).sum(axis=-1)}
 
 

@@ -21,12 +21,6 @@ from tacit.privacy import doubles
 from tacit.privacy.exact import gaussian_delta
 from tacit.protocol import audits
 from tacit.protocols.fedauc import protocol
-from tacit.protocols.fedauc.protocol import (
-    ADDITIVE_COPIES,
-    FLIPPED_LABELS,
-    NOISY_SUMS,
-    check_fraction,
-)
 
 
 @dataclass(frozen=True)
@@ -92,7 +86,7 @@ class Fixed(tp.Choice):
     word = "fixed"
 
     def __post_init__(self) -> None:
-        check_fraction("alpha", self.alpha)
+        protocol.check_fraction("alpha", self.alpha)
         if self.sensitivity not in ("local", "global"):
             raise ValueError(f"sensitivity must be local or global, got {self.sensitivity!r}")
 
@@ -115,7 +109,7 @@ class Orthogonal(tp.Choice):
     word = "orthogonal"
 
     def __post_init__(self) -> None:
-        check_fraction("beta", self.beta)
+        protocol.check_fraction("beta", self.beta)
 
 
 @dataclass(frozen=True)
@@ -170,7 +164,7 @@ class PublishedFedAUC(protocol.RankSums):
 
     name = "published-fedauc"
     title_settings = ("mechanism", "allocation")
-    threats = staticmethod(lambda settings: NOISY_SUMS)
+    threats = staticmethod(lambda settings: protocol.NOISY_SUMS)
     audit_settings = (
         {"mechanism": rank_noise.STAIRCASE},
         {"allocation": "fixed"},
@@ -254,7 +248,9 @@ class PublishedFedAUC(protocol.RankSums):
 
         Its records are copied until it adds noise.
         """
-        return tp.LawTraits(copies=ADDITIVE_COPIES if isinstance(self.allocation, Influence) else 1)
+        return tp.LawTraits(
+            copies=protocol.ADDITIVE_COPIES if isinstance(self.allocation, Influence) else 1
+        )
 
 
 @dataclass(frozen=True)
@@ -282,12 +278,12 @@ class PublishedResponseAUC(protocol.RankSums):
     epsilon: float = tp.setting(help=tp.EPSILON)
 
     name = "published-fedauc-response"
-    threats = staticmethod(lambda settings: FLIPPED_LABELS)
+    threats = staticmethod(lambda settings: protocol.FLIPPED_LABELS)
     law_settings: ClassVar[audits.Configurations] = {"fedauc-published-response": {}}
     audit_records = 2
     """All labels are flipped alike."""
     noticed = ()
     """Scaled noise changes no flips; ``FedAUC`` has trials in which they are wrong."""
     law_traits = tp.LawTraits(
-        inexact="flipped labels are debiased all the same", copies=ADDITIVE_COPIES
+        inexact="flipped labels are debiased all the same", copies=protocol.ADDITIVE_COPIES
     )

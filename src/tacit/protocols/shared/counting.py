@@ -9,6 +9,7 @@ those of the next. The roots are level 0.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -68,20 +69,13 @@ def cell_counts(
         positives, negatives = clients.counts_in(thresholds)[:, 1:]
         return positives, positives + negatives
     labels = clients.labels if labels is None else labels
-    cells = thresholds.size
     cell = np.searchsorted(thresholds, clients.scores, side="right") - 1
-    index = cell * clients.count + clients.client_of_record
-    shape = (cells, clients.count)
-    records = np.bincount(index, minlength=cells * clients.count).reshape(shape)
-    if labels.ndim == 1:
-        positives = np.bincount(index[labels == 1], minlength=cells * clients.count)
-        return positives.reshape(shape).astype(np.int64), records.astype(np.int64)
-    order = np.argsort(index, kind="stable")
-    filled = np.flatnonzero(records.ravel())
-    starts = np.concatenate(([0], np.cumsum(records.ravel()[filled])[:-1]))
-    replicated = np.zeros((*labels.shape[:-1], cells * clients.count), dtype=np.int64)
-    replicated[..., filled] = np.add.reduceat(labels[..., order], starts, axis=-1, dtype=np.int64)
-    return replicated.reshape(*labels.shape[:-1], *shape), records.astype(np.int64)
+    index, shape = cell * clients.count + clients.client_of_record, (thresholds.size, clients.count)
+    counts = [
+        np.bincount(index[chosen], minlength=math.prod(shape))
+        for chosen in (..., *(labels.reshape(-1, labels.shape[-1]) == 1))
+    ]
+    return np.reshape(counts[1:], (*labels.shape[:-1], *shape)), counts[0].reshape(shape)
 
 
 KNOTS = "knots"

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -33,6 +33,42 @@ HISTOGRAM_PAGE = "threat-models/score-histogram.md"
 NOTHING_PUBLISHED: Mapping[tp.Trust, str] = {}
 
 
+COUNTED = {
+    tp.Trust.EACH: tp.ThreatModel(
+        NOBODY,
+        "With noise, of every client: {}.",
+        "Nothing.",
+        "What is true of a large client as a whole: a noisy count of many records is a good "
+        "estimate of that count.",
+    ),
+    tp.Trust.LOCAL: tp.ThreatModel(
+        LOCAL,
+        "Exactly, of every record: which of the counts it was dealt to. With noise: one report "
+        "about these counts. From all reports: {}.",
+        "Nothing.",
+        "What is true of many records of one client.",
+        LOCAL_PAGE,
+    ),
+    tp.Trust.EXACT_SUM: tp.ThreatModel(
+        f"{SUM_TRUST} No noise is added, so every reader of the result is trusted with what "
+        "follows from exact sums.",
+        "Exactly, of all clients together: {}. Of each client: that it answered.",
+        "Nothing.",
+        "Everything that exact sums tell: a cell with one record is that record, and two sums "
+        "over nearly the same clients differ by the clients that came or went.",
+    ),
+    tp.Trust.SECURE_SUM: tp.ThreatModel(
+        f"{SUM_TRUST} The other clients are trusted to draw their shares of the noise and to keep "
+        "them secret.",
+        "With noise, of all clients together: {}. Exactly: how many clients answered.",
+        "Nothing.",
+        "Clients that vanish, or that tell the server their shares, take their part of the noise "
+        "away. Colluders cannot be seen.",
+    ),
+}
+"""The threat model by trust; what is counted stands for the braces."""
+
+
 def forest_model(
     settings: Mapping[str, Any],
     summed: str,
@@ -49,42 +85,9 @@ def forest_model(
     page : where the model is written.
     """
     trust = tp.Trust.of(str(settings.get("trust", tp.Trust.SECURE_SUM.value)))
-    others = published.get(trust, "Nothing.")
-    if trust is tp.Trust.EACH:
-        return tp.ThreatModel(
-            NOBODY,
-            f"With noise, of every client: {summed}.",
-            others,
-            "What is true of a large client as a whole: a noisy count of many records is a good "
-            "estimate of that count.",
-            page,
-        )
-    if trust is tp.Trust.LOCAL:
-        seen = (
-            "Exactly, of every record: which of the counts it was dealt to. With noise: one report "
-            f"about these counts. From all reports: {summed}."
-        )
-        one_client = "What is true of many records of one client."
-        return tp.ThreatModel(LOCAL, seen, others, one_client, LOCAL_PAGE)
-    if trust is tp.Trust.EXACT_SUM:
-        return tp.ThreatModel(
-            f"{SUM_TRUST} No noise is added, so every reader of the result is trusted with what "
-            "follows from exact sums.",
-            f"Exactly, of all clients together: {summed}. Of each client: that it answered.",
-            others,
-            "Everything that exact sums tell: a cell with one record is that record, and two sums "
-            "over nearly the same clients differ by the clients that came or went.",
-            page,
-        )
-    return tp.ThreatModel(
-        f"{SUM_TRUST} The other clients are trusted to draw their shares of the noise and to keep "
-        "them secret.",
-        f"With noise, of all clients together: {summed}. Exactly: how many clients answered.",
-        others,
-        "Clients that vanish, or that tell the server their shares, take their part of the noise "
-        "away. Colluders cannot be seen.",
-        page,
-    )
+    model, others = COUNTED[trust], published.get(trust, "Nothing.")
+    server = model.server.format(summed)
+    return replace(model, server=server, others=others, page=model.page or page)
 
 
 CLIENT_SIZES = ((1, "one record"), (100, "100 records"))

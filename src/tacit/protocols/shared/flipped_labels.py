@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,28 +21,14 @@ class Flipped(tp.Lasting):
 
     Parameters
     ----------
-    labels : the flipped labels, shape (M,), in the order of the records.
+    labels : the flipped labels, shape (M,), in the order of the records; of records that stay where
+        they are stored packed, in ascending order of the scores, those with one score by client
+        and label, shape (M / 8, rounded up).
     released : which clients have answered with theirs, shape (K,).
     digest : of the records whose labels were flipped, in their order.
     """
 
-    labels: NDArray[np.int8]
-    released: NDArray[np.bool_]
-    digest: bytes
-
-
-@dataclass(frozen=True, eq=False)
-class FlippedByScore(tp.Lasting):
-    """The same of records that stay where they are stored.
-
-    Parameters
-    ----------
-    bits : the flipped labels, packed, in ascending order of the scores, those with one score by
-        client and label; shape (M / 8, rounded up).
-    released, digest : as in ``Flipped``.
-    """
-
-    bits: NDArray[np.uint8]
+    labels: NDArray[Any]
     released: NDArray[np.bool_]
     digest: bytes
 
@@ -100,8 +87,8 @@ def flipped_in_order(
         for listed in ranking.listed():
             yield listed, flip_labels(listed.labels, epsilon, noise)
         return
-    flips: FlippedByScore | None = state.recall(_stored_key(clients, epsilon))
-    bits = np.zeros(-(-clients.records // 8), dtype=np.uint8) if flips is None else flips.bits
+    flips: Flipped | None = state.recall(_stored_key(clients, epsilon))
+    bits = np.zeros(-(-clients.records // 8), dtype=np.uint8) if flips is None else flips.labels
     digest = hashlib.sha256()
     for listed in ranking.listed():
         labels = listed.labels
@@ -117,7 +104,7 @@ def flipped_in_order(
     if flips is not None and flips.digest != digest.digest():
         raise tp.DataError(OTHER_RECORDS)
     released = answering if flips is None else flips.released | answering
-    state.keep(_stored_key(clients, epsilon), FlippedByScore(bits, released, digest.digest()))
+    state.keep(_stored_key(clients, epsilon), Flipped(bits, released, digest.digest()))
 
 
 def flipping_cost(
@@ -126,7 +113,7 @@ def flipping_cost(
     """Epsilon at label adjacency, or nothing when every answering client released its flips."""
     if not answering.any():
         return tp.NOTHING
-    flips: Flipped | FlippedByScore | None
+    flips: Flipped | None
     if clients.ranking is None:
         flips = _recall(clients, epsilon, state)
     else:

@@ -22,15 +22,13 @@ import tacit.protocol as tp
 from tacit.arrays import Flags, Floats, Integers, Labels
 from tacit.counts import allocating, rank_noise
 from tacit.counts.rank_noise import RankNoise
-from tacit.data.clients import Clients
 from tacit.data.ragged import Ragged, doubled_ranks
 from tacit.data.scales import clients_apart
 from tacit.metrics.ranking import auc, paired_plug_in_variance, rank_correlation
 from tacit.privacy.cost import worst_case
 from tacit.privacy.mechanisms.response import flip_probability, response_variance
-from tacit.protocol.conversation import Query
 from tacit.protocol.fields import ragged_of
-from tacit.protocols.fedauc.estimate import area_of_sums, result_from_pairs
+from tacit.protocols.fedauc.estimate import area_of_sums, error_of_ratio, result_from_pairs
 from tacit.protocols.fedauc.protocol import TWO_MODELS
 from tacit.protocols.fedauc.steps import check_sums, checked_ranks, values_of_records
 from tacit.protocols.shared.flipped_labels import Flipped, flipped_labels, flipping_cost
@@ -293,7 +291,7 @@ class DifferenceRequest:
     responding: Flags
 
     @classmethod
-    def of(cls, clients: Clients, query: Query) -> DifferenceRequest:
+    def of(cls, clients: tp.Clients, query: tp.Query) -> DifferenceRequest:
         """The checked query.
 
         Raises
@@ -351,8 +349,7 @@ def result_from_sums(
     """Both AUCs and their difference, with their errors.
 
     The variance of the difference is ``Var(sum (d - c) y) / (P N)^2`` with d a record's difference
-    of ranks and ``c = difference (N - P)``; the second order adds ``2 difference^2 Var(count)^2``
-    and ``Var(numerator) Var(count) ((N - P) / (P N))^2``, as for one AUC.
+    of ranks and ``c = difference (N - P)``; the second order is that of one AUC.
 
     Parameters
     ----------
@@ -372,16 +369,12 @@ def result_from_sums(
     negatives = records - inside
     value = first.value - second.value
     difference = np.clip(np.nan_to_num(value, nan=0.0), -1.0, 1.0)
-    first_order = of_difference.about(difference * (negatives - inside))
-    second_order = 2 * (difference * count) ** 2
-    second_order = (
-        second_order + first_order * count * ((negatives - inside) / (inside * negatives)) ** 2
-    )
+    variance = of_difference.about(difference * (negatives - inside))
     areas = [np.nan_to_num(model.value, nan=0.5) for model in (first, second)]
     sampling = np.sqrt(paired_plug_in_variance(areas[0], areas[1], correlation, inside, negatives))
     return ComparisonResult(
         value=value,
-        privacy_error=np.sqrt(first_order + second_order) / (inside * negatives),
+        privacy_error=error_of_ratio(variance, count, difference, inside, negatives),
         sampling_error=np.where(np.isnan(value), np.nan, sampling),
         positives=positives,
         negatives=records - positives,

@@ -181,7 +181,7 @@ def flipped_histograms(
 
 
 @dataclass(frozen=True)
-class PublishedDPAUC(tp.ScaledScores, tp.Protocol):
+class PublishedDPAUC(dpauc.Thresholds):
     """The AUC and ROC curve from confusion counts, as Sun et al. 2022b form them.
 
     Parameters
@@ -217,8 +217,6 @@ class PublishedDPAUC(tp.ScaledScores, tp.Protocol):
     name = "published-dpauc"
     planning_module = __name__
     state_types = (Flipped,)
-    gives_curve = True
-    threats = staticmethod(dpauc.threats_of)
     audit_settings = (
         {"mechanism": "laplace", "thresholds": 2},
         {"mechanism": f"gaussian(delta={audits.DELTA})", "thresholds": 2},
@@ -240,8 +238,6 @@ class PublishedDPAUC(tp.ScaledScores, tp.Protocol):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 2 <= self.thresholds <= 2**20:
-            raise ValueError(f"thresholds must be between 2 and 2**20, got {self.thresholds}")
         if self.responds and self.adjacency != "label":
             raise ValueError(
                 "randomised response protects labels only: adjacency must be 'label', "
@@ -309,16 +305,9 @@ class PublishedDPAUC(tp.ScaledScores, tp.Protocol):
         return ends[:-1] if self.responds else ends
 
     @property
-    def edge_scores(self) -> Floats:
-        """The thresholds as scores."""
-        return self.score_scale.scores(self.edges)
-
-    @property
     def one_count(self) -> OneCount | None:
         """The counts at the thresholds; None where every label is flipped separately."""
-        if self.responds:
-            return None
-        return OneCount(self, self.score_edges(self.edges[1:]), self.score_ends)
+        return None if self.responds else super().one_count
 
     def replicate_size(self, clients: tp.Clients) -> int:
         """Numbers a replicate holds: its noisy counts, and a bit a record for flipped labels."""

@@ -53,14 +53,7 @@ from tacit.crypto.homomorphic import schemes
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.homomorphic.keys import key_seed, run_seed
 from tacit.protocols.encrypted.masked_scheme import Certain, Products
-from tacit.protocols.published.fhe.packing import (
-    TAG,
-    CheatingError,
-    Counts,
-    Layout,
-    Scale,
-    uniform_below,
-)
+from tacit.protocols.published.fhe import packing
 
 RUNS = 2
 SHARES = 4
@@ -123,12 +116,12 @@ class Checks:
         )
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> packing.Layout:
         """The positions of all numbers in a polynomial."""
-        return Layout(self.order.size)
+        return packing.Layout(self.order.size)
 
     def polynomial(
-        self, counts: Counts, extra: Products, party: int, parties: int
+        self, counts: packing.Counts, extra: Products, party: int, parties: int
     ) -> schemes.Words:
         """The polynomial that a party encrypts.
 
@@ -163,8 +156,8 @@ class Checks:
         ------
         CheatingError : where the tag is not the run's.
         """
-        if values[TAG] != self.tag:
-            raise CheatingError(
+        if values[packing.TAG] != self.tag:
+            raise packing.CheatingError(
                 "the answer is refused: it is not made of every party's counts of this run, once"
             )
         r3, r4, r5, r6, r7, r8, r9, r10 = self.multipliers
@@ -212,7 +205,7 @@ def agreed(run_numbers: list[Products]) -> Products:
     CheatingError : where they differ.
     """
     if any(pair != run_numbers[0] for pair in run_numbers[1:]):
-        raise CheatingError(
+        raise packing.CheatingError(
             "the answer is refused: the two runs disagree, so the aggregator did not compute as "
             "agreed"
         )
@@ -257,7 +250,7 @@ class ExactScheme:
     """
 
     thresholds: int
-    scale: Scale
+    scale: packing.Scale
     checked: bool
     perturbed: bool
 
@@ -267,9 +260,9 @@ class ExactScheme:
         return RUNS if self.checked else self.scale.moduli
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> packing.Layout:
         """The positions of all numbers in a polynomial."""
-        return Layout((self.thresholds + 1) * SHARES if self.checked else self.thresholds)
+        return packing.Layout((self.thresholds + 1) * SHARES if self.checked else self.thresholds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,7 +285,7 @@ class ExactParty:
         """The evaluation keys for the aggregator; both runs use the same ones."""
         return self._secret_key(0).evaluation_keys()
 
-    def uploads(self, counts: Counts, parties: Sequence[int]) -> list[list[bytes]]:
+    def uploads(self, counts: packing.Counts, parties: Sequence[int]) -> list[list[bytes]]:
         """The ciphertexts of every party of a batch, one for each run.
 
         All ciphertexts of a run are made before the next run begins, since making a key takes the
@@ -337,7 +330,7 @@ class ExactParty:
         positions = self.scheme.layout.positions
         if self.scheme.checked:
             return self.checks(run).decrypted(self._secret_key(run).decrypted(answer, positions))
-        return Products(*self._secret_key(run).decrypted(answer, positions[:TAG]))
+        return Products(*self._secret_key(run).decrypted(answer, positions[: packing.TAG]))
 
     def _secret_key(self, run: int) -> schemes.BfvSecretKey:
         return schemes.BfvSecretKey(
@@ -347,7 +340,9 @@ class ExactParty:
     def _extra(self) -> int:
         """One party's part of a perturbation, where the parties perturb the answer."""
         part = self.scheme.scale.width // self.parties
-        return uniform_below(part + 1) if self.scheme.checked and self.scheme.perturbed else 0
+        return (
+            packing.uniform_below(part + 1) if self.scheme.checked and self.scheme.perturbed else 0
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -382,7 +377,7 @@ class ExactAggregator:
         extra = (
             NOTHING
             if self.scheme.checked
-            else Products(*(uniform_below(width) for _ in range(TAG)))
+            else Products(*(packing.uniform_below(width) for _ in range(packing.TAG)))
         )
         answers = []
         for run in range(runs):
@@ -407,7 +402,7 @@ class ExactAggregator:
         mask = schemes.random_residues(schemes.DEGREE, modulus).copy()
         positions = list(self.scheme.layout.positions)
         mask[positions] = 0
-        mask[positions[:TAG]] = [number % modulus for number in extra]
+        mask[positions[: packing.TAG]] = [number % modulus for number in extra]
         return mask
 
 
@@ -433,7 +428,7 @@ def _joined_number(residues: Sequence[int]) -> int:
     return number
 
 
-def plain_polynomial(layout: Layout, counts: Counts, modulus: int) -> schemes.Words:
+def plain_polynomial(layout: packing.Layout, counts: packing.Counts, modulus: int) -> schemes.Words:
     """The polynomial of one party's counts, for an aggregator that follows the protocol."""
     polynomial = np.zeros(schemes.DEGREE, dtype=np.uint64)
     polynomial[layout.rising()] = counts.rising
