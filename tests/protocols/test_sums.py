@@ -16,7 +16,7 @@ from tacit.data.errors import DataError
 from tacit.privacy.distributions import shared_laplace_tail
 from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise
 from tacit.protocol.conversation import WRAP_BITS, ClientState, Query, View
-from tacit.protocol.fields import masked_size, runs_of
+from tacit.protocol.fields import runs_of
 from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.running.session import sums, together
 from tacit.running.session.messages import Agreement
@@ -153,14 +153,6 @@ def test_cutting_moves_no_number_by_more_than_a_neighbour_does() -> None:
         for less, more in pairwise(replies):
             for name in less:
                 assert np.sum(np.abs(np.asarray(more[name]) - np.asarray(less[name]))) <= 1
-
-
-@pytest.mark.parametrize(("height", "bytes_sent"), [(6, 541), (8, 2141), (10, 8316)])
-def test_a_million_records_of_ten_parties_take_25_bits_a_count(
-    height: int, bytes_sent: int
-) -> None:
-    query = next(PublishedHistogram("secure-sum", 1.0, height, aim="auc").conversation(10))
-    assert masked_size(replace(query, most_records=1_000_000)) == bytes_sent
 
 
 def test_agreements_differ_in_the_records_that_sums_have_room_for() -> None:

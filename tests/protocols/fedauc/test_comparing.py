@@ -210,11 +210,6 @@ def test_flips_that_were_released_in_part_are_not_free() -> None:
     assert simulate(clients, ComparedAUC(1.0), SimulatedNoise(1), state).spent.epsilon == 1.0
 
 
-def spread_and_coverage(found: Any, exact: float) -> tuple[float, float]:
-    predicted = math.sqrt(float(np.mean(found.privacy_error**2)))
-    return float(found.value.std(ddof=1)) / predicted, float(found.covers(exact).mean())
-
-
 @pytest.mark.parametrize(
     ("protocol", "by"),
     [
@@ -238,7 +233,7 @@ def test_predicted_errors_and_intervals_hold(protocol: ComparedAUC, by: str) -> 
     aucs = auc(clients.scores, clients.labels), auc(clients.second, clients.labels)
     exact = (aucs[0] - aucs[1], *aucs)
     for figure, true in zip((result, result.first, result.second), exact, strict=True):
-        spread, coverage = spread_and_coverage(figure, true)
+        spread, coverage = checks.deviation_and_coverage(figure, true)
         assert spread == pytest.approx(1.0, abs=0.1)
         assert 0.93 <= coverage <= 0.97
 
@@ -248,7 +243,7 @@ def test_a_noise_scale_30_percent_off_is_noticed(factor: float) -> None:
     """Where hardly any record responds: flips have no scale."""
     clients = two_models(6000, 6, seed=3)
     result = result_of(clients, ComparedAUC(1.0), Rescaled(factor, 11, REPEATS))
-    spread, coverage = spread_and_coverage(result, ComparedAUC(1.0).exact(clients))
+    spread, coverage = checks.deviation_and_coverage(result, ComparedAUC(1.0).exact(clients))
     assert abs(spread - 1.0) > 0.1
     assert not 0.93 <= coverage <= 0.97
 

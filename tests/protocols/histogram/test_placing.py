@@ -147,8 +147,7 @@ def test_cells_end_at_the_thresholds_that_were_asked_for() -> None:
 
 
 def test_thresholds_of_log_odds_are_log_odds() -> None:
-    scores, labels = binormal_scores(5_000, 5_000, 0.8, seed=4)
-    clients = Clients.split(scores, labels, clients=5, seed=0)
+    clients = records(10_000)
     protocol = ScoreHistogram("secure-sum", 1.0, scale="log-odds").deciding((0.5, 0.2))
     assert protocol.threshold_edges.tolist() == pytest.approx([np.log(0.25), 0.0])
     assert protocol.decisions == pytest.approx((0.2, 0.5))

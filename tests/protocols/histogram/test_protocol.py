@@ -25,24 +25,24 @@ from tacit.results.curves.histogram import Histogram
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
+from tacit.testing import checks
 from tests.federations import binormal_clients
 
 SHARED = ScoreHistogram("secure-sum", 1.0, 10, scale="even")
 LOOKS = ScoreHistogram("secure-sum", 1.0)
 
 
-class TestSettings:
-    def test_the_least_and_the_most_are_allowed(self) -> None:
-        for height in (1, 24):
-            assert ScoreHistogram("exact-sum", height=height).tree_height(3) == height
-        assert replace(SHARED, trust=SecureSum(0.99)).min_clients(100) == 1
-
-    def test_the_first_choice_that_applies_is_taken(self) -> None:
-        local = ScoreHistogram("local", 1.0)
-        assert (SHARED.adjacency, local.adjacency) == ("record", "replace")
-        assert replace(SHARED, height=None).tree_height(5) == 10
-        assert ScoreHistogram("exact-sum").tree_height(5) == 14
-        assert local.tree_height(10) < ScoreHistogram("local", 5.0).tree_height(10**8)
+def test_the_first_choice_that_applies_is_taken() -> None:
+    local = ScoreHistogram("local", 1.0)
+    assert (SHARED.adjacency, local.adjacency) == ("record", "replace")
+    assert replace(SHARED, height=None).tree_height(5) == 10
+    assert [ScoreHistogram("exact-sum", height=h).tree_height(5) for h in (None, 1, 24)] == [
+        14,
+        1,
+        24,
+    ]
+    assert local.tree_height(10) < ScoreHistogram("local", 5.0).tree_height(10**8)
+    assert replace(SHARED, trust=SecureSum(0.99)).min_clients(100) == 1
 
 
 def histogram_of(server_result: ServerResult) -> Histogram:
@@ -69,13 +69,6 @@ class TestWithoutNoise:
         assert float(server_result.approximation_error) < 1e-4
         assert abs(server_result.value - exact_auc(clients)) < 3 * server_result.approximation_error
 
-    def test_secure_aggregation_names_no_guarantee(self) -> None:
-        result = evaluate(binormal_clients(90, 140, 3), ScoreHistogram("exact-sum"))
-        rows = dict(result.to_rows())
-        assert rows["privacy spent"] == "unlimited: no differential privacy"
-        assert "adjacency" not in rows["protocol"]
-        assert result.to_dict()["spent"]["epsilon"] is None
-
     @pytest.mark.parametrize("height", [1, 6, 10])
     @pytest.mark.parametrize("aim", ["auc", "curves", "all"])
     def test_distributed_counts_are_exact(self, height: int, aim: Any) -> None:
@@ -93,13 +86,6 @@ def clients() -> Clients:
     return binormal_clients(8000, 12000, 20, seed=5)
 
 
-def spread_and_coverage(server_result: ServerResult, exact: float) -> tuple[float, float]:
-    """The observed spread over the predicted one, and how often the interval covers."""
-    predicted = math.sqrt(float(np.mean(server_result.privacy_error**2)))
-    spread = float(server_result.value.std(ddof=1)) / predicted
-    return spread, float(server_result.covers(exact).mean())
-
-
 class TestErrors:
     @pytest.mark.parametrize("protocol", LOCAL)
     def test_predicted_errors_hold_where_records_are_dealt_out(
@@ -111,7 +97,7 @@ class TestErrors:
         terms raise the spread at epsilon 1, else below 1e-4.
         """
         server_result = repeat_results(clients, protocol, 300, seed=11)
-        spread, coverage = spread_and_coverage(server_result, exact_auc(clients))
+        spread, coverage = checks.deviation_and_coverage(server_result, exact_auc(clients))
         assert spread == pytest.approx(1.0, abs=0.16)
         assert 0.90 <= coverage <= 0.99
 
@@ -170,7 +156,7 @@ class TestVanishedClients:
         """1,000 runs with four fifths of the noise: the spread's own error is 2.3 %."""
         noise = SimulatedNoise(5, replicates=1000)
         server_result = simulate(clients, SHARED, noise, asked=25).server_result
-        spread, _ = spread_and_coverage(server_result, exact_auc(clients))
+        spread, _ = checks.deviation_and_coverage(server_result, exact_auc(clients))
         assert spread == pytest.approx(1.0, abs=0.09)
         whole = simulate(clients, SHARED, SimulatedNoise(5, replicates=5)).server_result
         ratio = np.mean(server_result.privacy_error**2) / np.mean(whole.privacy_error**2)

@@ -100,10 +100,22 @@ def noisy_histograms(clients: tp.Clients, query: tp.Query) -> dict[str, Integers
     return counts
 
 
+@dataclass(frozen=True)
 class Thresholds(tp.ScaledScores, tp.Protocol):
-    """What all forms of DPAUC have in common: public thresholds, and the cells between them."""
+    """What all forms of DPAUC have in common: public thresholds, and the cells between them.
 
-    thresholds: int
+    Parameters
+    ----------
+    epsilon : the privacy budget of one evaluation, for every record.
+    thresholds : how many there are.
+
+    Raises
+    ------
+    ValueError : for a setting outside its range; the message names the bound and the value.
+    """
+
+    epsilon: float = tp.setting(help=tp.EPSILON)
+    thresholds: int = tp.setting(default=100, help="number of cells")
 
     gives_curve = True
     threats = staticmethod(threats_of)
@@ -150,8 +162,6 @@ class DPAUC(Thresholds):
     Cost(epsilon=1.0, delta=0.0, adjacency=<Adjacency.RECORD: 'record'>, rho=None)
     """
 
-    epsilon: float = tp.setting(help=tp.EPSILON)
-    thresholds: int = tp.setting(default=100, help="number of cells")
     adjacency: Literal["record", "label", "replace"] = tp.setting(
         default="record", help="what epsilon hides; record by default where it applies"
     )

@@ -203,7 +203,6 @@ class PublishedDPAUC(dpauc.Thresholds):
     400.0
     """
 
-    epsilon: float = tp.setting(help=tp.EPSILON)
     thresholds: int = tp.setting(default=100, help="number of thresholds; 100 by default")
     mechanism: Laplace | Gaussian | RandomisedResponse | str = tp.setting(
         default=Laplace(),
