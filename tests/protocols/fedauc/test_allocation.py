@@ -72,8 +72,9 @@ def test_the_grid_is_within_one_percent_of_a_general_optimiser(
     """
     records = 100_000 * LARGE
     shift = (records - 1) / 2 - LARGE * centre
-    ranks = (np.array([LARGE * (low + part * width) + shift]) for part in (0.0, 1.0, 0.5))
-    geometry = RankGeometry(records, *ranks, np.array([1e30]), np.array([9.0]))
+    ends = (np.array([LARGE * (low + part * width) + shift]) for part in (0.0, 0.5, 1.0))
+    bottom, middle, top = ends
+    geometry = RankGeometry(records, bottom, top, middle, np.array([1e30]), np.array([9.0]))
     noise, prior = RankNoise("laplace", epsilon), PriorEstimate(records / 2, 0.5, LARGE * error)
     chosen = influence_allocation(geometry, noise, prior, rounds=1)
     weighted, count, _ = predicted_variance(geometry, noise, chosen, (records - 1) / 2)

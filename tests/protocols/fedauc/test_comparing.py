@@ -233,6 +233,7 @@ def test_predicted_errors_and_intervals_hold(protocol: ComparedAUC, by: str) -> 
     aucs = auc(clients.scores, clients.labels), auc(clients.second, clients.labels)
     exact = (aucs[0] - aucs[1], *aucs)
     for figure, true in zip((result, result.first, result.second), exact, strict=True):
+        assert figure is not None
         spread, coverage = checks.deviation_and_coverage(figure, true)
         assert spread == pytest.approx(1.0, abs=0.1)
         assert 0.93 <= coverage <= 0.97
