@@ -13,7 +13,7 @@ import time
 from dataclasses import replace
 
 import numpy as np
-from tests.running.mpc.federations import MPCReply, answer_mpc
+from tests.running.mpc.federations import answer_mpc
 
 from benchmarks.timing import row
 from tacit.data.clients import Clients
@@ -21,9 +21,10 @@ from tacit.data.ragged import Ragged
 from tacit.local.paired.kernels import GRIDS, paired_values
 from tacit.local.paired.mpc import seated_pairs
 from tacit.local.paired.protocol import PairedUStatistic, compute_pairs
-from tacit.protocol.conversation import Query, View
+from tacit.protocol.conversation import Query, Reply, View
 from tacit.protocols.fedauc.hidden_ranks import rank_together
 from tacit.protocols.fedauc.protocol import FedAUC
+from tacit.running.mpc.transport import Session
 
 PAIRS = (10_000, 100_000)
 SCORES = (10_000,)
@@ -52,22 +53,22 @@ def measured_pairs(pairs: int, kernel: str, noise: str) -> str:
     protocol = PairedUStatistic(kernel, 1.0, matchings=1, noise=noise)
     each = {"seats": Ragged(seats[np.newaxis], clients.offsets)}
     query = Query(compute_pairs, protocol, {"epsilon": 1.0}, each, View.MPC)
-    reply, times = answered(clients, query)
+    reply, sessions, times = answered(clients, query)
     first, second = seated_pairs(seats)
     rows = protocol.rows(clients)
     exact = paired_values(kernel, rows[:, first], rows[:, second]).mean()
     pair = protocol.pair_noise(1.0)
-    estimate = float(pair.debiased(np.asarray(reply.reply["values"])).mean())
+    estimate = float(pair.debiased(np.asarray(reply["values"])).mean())
     errors = (estimate - exact) / np.sqrt(pair.variance(1.0) / pairs)
     name = f"{pairs:,} pairs, {kernel}, {noise}"
-    return described(name, reply, times, f"; {errors:+.1f} standard errors off")
+    return described(name, sessions, times, f"; {errors:+.1f} standard errors off")
 
 
 def measured_ranks(scores: int, parties: int) -> str:
     protocol = FedAUC(1.0, trust="mpc")
     clients = federation(scores, parties)
-    reply, times = answered(clients, Query(rank_together, protocol, view=View.MPC))
-    return described(f"ranks of {scores:,} scores, {parties} parties", reply, times, "")
+    _, sessions, times = answered(clients, Query(rank_together, protocol, view=View.MPC))
+    return described(f"ranks of {scores:,} scores, {parties} parties", sessions, times, "")
 
 
 def federation(records: int, clients: int) -> Clients:
@@ -79,11 +80,11 @@ def federation(records: int, clients: int) -> Clients:
     return replace(made, simulated=True)
 
 
-def answered(clients: Clients, query: Query) -> tuple[MPCReply, str]:
+def answered(clients: Clients, query: Query) -> tuple[Reply, tuple[Session, ...], str]:
     start, spent = time.perf_counter(), processor_seconds()
-    reply = answer_mpc(clients, query, timeout=600)
+    reply, sessions = answer_mpc(clients, query, timeout=600, silent=False)
     seconds, processor = time.perf_counter() - start, processor_seconds() - spent
-    return reply, f"{seconds:.1f} s with processes, {processor:.1f} s of processor time"
+    return reply, sessions, f"{seconds:.1f} s with processes, {processor:.1f} s of processor time"
 
 
 def processor_seconds() -> float:
@@ -92,8 +93,8 @@ def processor_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def described(name: str, reply: MPCReply, times: str, note: str) -> str:
-    session = max(reply.sessions, key=lambda each: each.seconds)
+def described(name: str, sessions: tuple[Session, ...], times: str, note: str) -> str:
+    session = max(sessions, key=lambda each: each.seconds)
     return row(name, session.seconds, f"{session.bytes_sent / 1e6:.1f} MB; {times}{note}")
 
 

@@ -31,9 +31,9 @@ def pairs_query(clients: tp.Clients, protocol: PairedUStatistic, seed: int = 0) 
 
 
 def answer_mpc(
-    clients: tp.Clients, query: tp.Query, timeout: float
+    clients: tp.Clients, query: tp.Query, timeout: float, silent: bool = True
 ) -> tuple[tp.Reply, tuple[transport.Session, ...]]:
-    """What the server receives in one joint query without noise, and how the computations went."""
+    """What the server receives in one joint query, silent without noise, and how the computations went."""
     replies: list[tp.Reply] = []
 
     def conversation() -> tp.Conversation:
@@ -41,7 +41,7 @@ def answer_mpc(
         nothing = np.array(np.nan)
         return tp.ServerResult(nothing, nothing, nothing, nothing, nothing)
 
-    with runner.Parties(clients, query.protocol, timeout, silent=True) as parties:
+    with runner.Parties(clients, query.protocol, timeout, silent) as parties:
         coordinator = Coordinator(
             parties.agreement, parties.coordinator, conversation=conversation()
         )
