@@ -33,7 +33,7 @@ def pairs_query(clients: tp.Clients, protocol: PairedUStatistic, seed: int = 0) 
 def answer_mpc(
     clients: tp.Clients, query: tp.Query, timeout: float, silent: bool = True
 ) -> tuple[tp.Reply, tuple[transport.Session, ...]]:
-    """What the server receives in one joint query, silent without noise, and how the computations went."""
+    """What the server receives in one joint query, without noise if silent, and the sessions."""
     replies: list[tp.Reply] = []
 
     def conversation() -> tp.Conversation:
