@@ -7,33 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from tacit.data.clients import Clients
-from tacit.data.ragged import Ragged
-from tacit.privacy.cost import NOTHING, Adjacency, Cost
+import tacit.protocol as tp
 from tacit.privacy.distributions import discrete_laplace_variance
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace
-from tacit.privacy.noise import NoiseSource
-from tacit.protocol.conversation import (
-    ClientState,
-    Conversation,
-    Protocol,
-    Query,
-    Reply,
-    Step,
-    step,
-)
-from tacit.results.server_result import ServerResult
 
 UNITS = 1000
 """A squared error is a whole number of so many parts of one."""
 
 
-def in_units(clients: Clients) -> np.ndarray[Any, np.dtype[np.int64]]:
+def in_units(clients: tp.Clients) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.rint(UNITS * (clients.scores - clients.labels) ** 2).astype(np.int64)
 
 
-@step(cost=lambda clients, query, state: query.protocol.guarantee)
-def noisy_squares(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+@tp.step(cost=lambda clients, query, state: query.protocol.guarantee)
+def noisy_squares(
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """Replacing a record moves the sum of a client's squared errors by one at most."""
     sums = clients.ragged(in_units(clients)).sum()
     drawn = noise.draw(DiscreteLaplace(UNITS, query.protocol.epsilon), (clients.count,))
@@ -41,29 +30,29 @@ def noisy_squares(clients: Clients, query: Query, noise: NoiseSource, state: Cli
 
 
 @dataclass(frozen=True)
-class Brier(Protocol):
+class Brier(tp.Protocol):
     epsilon: float
 
     name = "squared-errors"
     figure = "Brier score"
-    adjacency = Adjacency.REPLACE
+    adjacency = tp.Adjacency.REPLACE
     score_range = (0.0, 1.0)
     steps = (noisy_squares,)
 
-    def exact(self, clients: Clients) -> float:
+    def exact(self, clients: tp.Clients) -> float:
         return float(np.mean((clients.scores - clients.labels) ** 2))
 
-    def noiseless_value(self, clients: Clients) -> float:
+    def noiseless_value(self, clients: tp.Clients) -> float:
         return float(in_units(clients).sum() / (UNITS * clients.records))
 
-    def conversation(self, clients: int) -> Conversation:
-        reply = yield Query(noisy_squares, self)
+    def conversation(self, clients: int) -> tp.Conversation:
+        reply = yield tp.Query(noisy_squares, self)
         records = int(np.asarray(reply["records"]).sum())
         value = np.asarray(reply["squares"]).sum(axis=-1) / (UNITS * records)
         variance = clients * float(discrete_laplace_variance(UNITS / self.epsilon))
         error = np.full_like(value, np.sqrt(variance) / (UNITS * records))
         unknown = np.full_like(value, np.nan)
-        return ServerResult(value, error, unknown, unknown, unknown)
+        return tp.ServerResult(value, error, unknown, unknown, unknown)
 
 
 @dataclass(frozen=True)
@@ -73,47 +62,53 @@ class HalfDeclared(Brier):
     name = "half-declared"
 
     @property
-    def guarantee(self) -> Cost:
-        return Cost(self.epsilon / 2, adjacency=Adjacency.REPLACE)
+    def guarantee(self) -> tp.Cost:
+        return tp.Cost(self.epsilon / 2, adjacency=tp.Adjacency.REPLACE)
 
 
-@step(cost=noisy_squares.cost)
-def largest_beside(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+@tp.step(cost=noisy_squares.cost)
+def largest_beside(
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """The noisy sums, and whether a client has an error above a half, as it is."""
     large = clients.ragged((in_units(clients) > UNITS // 4).astype(np.int64)).sum() > 0
     return {**noisy_squares.answer(clients, query, noise, state), "large": large.astype(np.int64)}
 
 
-@step()
-def free_positives(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+@tp.step()
+def free_positives(
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """The numbers of positives, whose cost nobody declared."""
     return {"positives": clients.ragged(clients.labels.astype(np.int64)).sum()}
 
 
-def cost_of_positives(clients: Clients, query: Query, state: ClientState) -> Cost:
+def cost_of_positives(clients: tp.Clients, query: tp.Query, state: tp.ClientState) -> tp.Cost:
     """Nothing where no label is 1."""
-    guarantee: Cost = query.protocol.guarantee
-    return guarantee if clients.labels.any() else NOTHING
+    guarantee: tp.Cost = query.protocol.guarantee
+    return guarantee if clients.labels.any() else tp.NOTHING
 
 
-@step(cost=noisy_squares.cost)
-def positives_only(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+@tp.step(cost=noisy_squares.cost)
+def positives_only(
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """A noisy number for each record whose label is 1."""
     drawn = noise.draw(DiscreteLaplace(UNITS, query.protocol.epsilon), (clients.records,))
     kept = clients.labels == 1
     sizes = clients.ragged(kept.astype(np.int64)).sum()
     offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    return {"errors": Ragged((in_units(clients) + drawn)[..., kept], offsets)}
+    return {"errors": tp.Ragged((in_units(clients) + drawn)[..., kept], offsets)}
 
 
-@step()
+@tp.step()
 def free_positives_only(
-    clients: Clients, query: Query, noise: NoiseSource, state: ClientState
-) -> Reply:
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """As many zeros as there are records whose label is 1, at no cost."""
     reply = positives_only.answer(clients, query, noise, state)["errors"]
-    assert isinstance(reply, Ragged)
-    return {"errors": Ragged(np.zeros_like(reply.values), reply.offsets)}
+    assert isinstance(reply, tp.Ragged)
+    return {"errors": tp.Ragged(np.zeros_like(reply.values), reply.offsets)}
 
 
 cost_that_tells = replace(noisy_squares, cost=cost_of_positives)
@@ -128,8 +123,8 @@ class Telling(Brier):
     asked : the step that tells, before the honest one.
     """
 
-    asked: Step = largest_beside
+    asked: tp.Step = largest_beside
 
-    def conversation(self, clients: int) -> Conversation:
-        yield Query(self.asked, self)
+    def conversation(self, clients: int) -> tp.Conversation:
+        yield tp.Query(self.asked, self)
         return (yield from super().conversation(clients))

@@ -6,20 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.data.clients import Clients
+import tacit.protocol as tp
 from tacit.privacy.mechanisms import DiscreteLaplace
-from tacit.privacy.noise import NoiseSource
-from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
-from tacit.protocol.scaled import ScaledScores, scale_setting
-from tacit.protocol.settings import EPSILON, setting
-from tacit.results.server_result import ServerResult
 
 CELLS = 64
 """Equal cells of positions."""
 
 
-@step(cost=lambda clients, query, state: query.protocol.guarantee)
-def cell_counts(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
+@tp.step(cost=lambda clients, query, state: query.protocol.guarantee)
+def cell_counts(
+    clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
+) -> tp.Reply:
     """A record adds one to one count of one class."""
     placed = query.protocol.on_scale(clients)
     cells = np.minimum((placed.scores * CELLS).astype(np.int64), CELLS - 1)
@@ -30,20 +27,20 @@ def cell_counts(clients: Clients, query: Query, noise: NoiseSource, state: Clien
 
 
 @dataclass(frozen=True)
-class CountedCells(ScaledScores, Protocol):
+class CountedCells(tp.ScaledScores, tp.Protocol):
     """Noisy counts of both classes in cells of the scale."""
 
-    epsilon: float = setting(default=1.0, help=EPSILON)
-    scale: str = scale_setting()
+    epsilon: float = tp.setting(default=1.0, help=tp.EPSILON)
+    scale: str = tp.scale_setting()
 
     name = "counted-cells"
     steps = (cell_counts,)
 
-    def conversation(self, clients: int) -> Conversation:
-        reply = yield Query(cell_counts, self)
+    def conversation(self, clients: int) -> tp.Conversation:
+        reply = yield tp.Query(cell_counts, self)
         negatives, positives = np.moveaxis(np.asarray(reply["counts"]).sum(axis=-1), -2, 0)
         below = np.cumsum(negatives, axis=-1) - negatives / 2
         pairs = negatives.sum(axis=-1) * positives.sum(axis=-1)
         value = np.asarray((below * positives).sum(axis=-1) / pairs)
         unknown = np.full_like(value, np.nan)
-        return ServerResult(value, np.full_like(value, 0.01), unknown, unknown, unknown)
+        return tp.ServerResult(value, np.full_like(value, 0.01), unknown, unknown, unknown)

@@ -9,13 +9,9 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import expit, softmax
 
+import tacit.protocol as tp
 from tacit.data.categories import Categories
-from tacit.data.clients import Clients
-from tacit.privacy.cost import Adjacency
-from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import ClientState, Protocol
 from tacit.results.estimate import Estimate
-from tacit.results.server_result import ServerResult
 from tacit.running.simulation import simulate
 from tacit.testing.checks import conversation_of
 from tacit.testing.recording import Loss, Recorder, Rescaled, loss_between
@@ -23,13 +19,13 @@ from tacit.testing.recording import Loss, Recorder, Rescaled, loss_between
 CLASSES = ("a", "b", "c", "d")
 GROUPS = ("x", "y", "z")
 
-Figures = Callable[[ServerResult], Mapping[str, list[tuple[Estimate, float]]]]
+Figures = Callable[[tp.ServerResult], Mapping[str, list[tuple[Estimate, float]]]]
 """The estimates of a result, by figure, each with its exact value."""
 
 
 def class_clients(
     records: int, clients: int = 10, classes: tuple[str, ...] = CLASSES, seed: int = 0
-) -> Clients:
+) -> tp.Clients:
     """Records of several classes with probabilities as scores, classes in falling numbers."""
     rng, count = np.random.default_rng(seed), len(classes)
     parts = np.arange(count, 0, -1) / (count * (count + 1) / 2)
@@ -37,20 +33,20 @@ def class_clients(
     odds = rng.normal(size=(records, count))
     odds[np.arange(records), labels] += 1.2
     ids = np.arange(records) % clients
-    return Clients.from_classes(softmax(odds, axis=1), np.array(classes)[labels], classes, ids)
+    return tp.Clients.from_classes(softmax(odds, axis=1), np.array(classes)[labels], classes, ids)
 
 
-def group_clients(records: int, clients: int = 10, seed: int = 0) -> Clients:
+def group_clients(records: int, clients: int = 10, seed: int = 0) -> tp.Clients:
     """Records of three groups, in which a classifier is worth differently much."""
     rng = np.random.default_rng(seed)
     groups, labels = rng.choice(3, records, p=(0.5, 0.3, 0.2)), rng.random(records) < 0.3
     scores = expit(rng.normal(size=records) + labels * (1.0 + 0.3 * groups) - 1)
     ids = np.arange(records) % clients
-    made = Clients.from_arrays(scores, labels.astype(np.int8), ids)
+    made = tp.Clients.from_arrays(scores, labels.astype(np.int8), ids)
     return made.with_categories(Categories(GROUPS, groups), ids)
 
 
-def changed(clients: Clients, record: int, category: int, label: int) -> Clients:
+def changed(clients: tp.Clients, record: int, category: int, label: int) -> tp.Clients:
     """The clients with another category, label and scores of one record."""
     known = clients.categories
     assert known is not None
@@ -64,21 +60,21 @@ def changed(clients: Clients, record: int, category: int, label: int) -> Clients
     return replace(clients, labels=labels, scores=scores, categories=made)
 
 
-def without(clients: Clients, record: int) -> Clients:
+def without(clients: tp.Clients, record: int) -> tp.Clients:
     """One client's records without one of them."""
     left = np.arange(clients.records) != record
     known = clients.categories
     assert known is not None
-    made = Clients.from_arrays(clients.scores[left], clients.labels[left])
+    made = tp.Clients.from_arrays(clients.scores[left], clients.labels[left])
     return made.with_categories(known[left])
 
 
-def category_neighbours(clients: Clients, adjacency: Adjacency) -> Iterator[Clients]:
+def category_neighbours(clients: tp.Clients, adjacency: tp.Adjacency) -> Iterator[tp.Clients]:
     """Data sets that differ in one record, its category among others."""
     known = clients.categories
     assert known is not None
     for record in range(clients.records):
-        if adjacency is Adjacency.RECORD:
+        if adjacency is tp.Adjacency.RECORD:
             yield without(clients, record)
             continue
         for category in range(len(known.names)):
@@ -86,23 +82,23 @@ def category_neighbours(clients: Clients, adjacency: Adjacency) -> Iterator[Clie
             yield from (changed(clients, record, category, label) for label in labels)
 
 
-def worst_loss(protocol: Protocol, clients: Clients) -> float:
+def worst_loss(protocol: tp.Protocol, clients: tp.Clients) -> float:
     """The largest privacy losses of one client's replies to any of its neighbours, over a run."""
     adjacency, total = protocol.guarantee.adjacency, 0.0
     assert adjacency is not None
-    for query, _ in conversation_of(clients, protocol, NoNoise()):
+    for query, _ in conversation_of(clients, protocol, tp.NoNoise()):
         noise = Recorder()
-        reply = query.step.answer(clients, query, noise, ClientState())
+        reply = query.step.answer(clients, query, noise, tp.ClientState())
         losses: list[Loss] = []
         for other in category_neighbours(clients, adjacency):
-            moved = query.step.answer(other, query, NoNoise(), ClientState())
+            moved = query.step.answer(other, query, tp.NoNoise(), tp.ClientState())
             losses.append(loss_between(reply, moved, noise))
         total += max(loss.epsilon for loss in losses)
     return total
 
 
 def coverages(
-    clients: Clients, protocol: Protocol, figures: Figures, runs: int, factor: float = 1.0
+    clients: tp.Clients, protocol: tp.Protocol, figures: Figures, runs: int, factor: float = 1.0
 ) -> dict[str, float]:
     """How often 95 % intervals about the records hold the exact figures, by figure.
 

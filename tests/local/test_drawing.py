@@ -97,12 +97,9 @@ def test_turns_are_uniform_and_every_record_reports_once(tmp_path: Path) -> None
     assert abs(early - 20_000 * part) < 4 * np.sqrt(20_000 * part * (1 - part))
 
 
-def test_one_record_is_too_few(tmp_path: Path) -> None:
+def test_one_record_and_protocols_without_reports_of_one_record_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="at least two records, got 1"):
         evaluate_one_record_clients(written(tmp_path, 1), protocol_of(*support.LOCAL_TREE))
-
-
-def test_a_protocol_without_reports_of_one_record_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="fedauc"):
         evaluate_one_record_clients(written(tmp_path, 10), protocol_of("fedauc", {"epsilon": 1.0}))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tacit.arrays import Integers
 from tacit.collecting.campaign import concluded, stage_query
 from tacit.data.errors import DataError
 from tacit.data.reading import RecordFiles
@@ -51,10 +52,38 @@ def test_reports_that_no_device_sends_are_counted_in_an_error() -> None:
         summing.counts_row(terms.reports, query)(pa.array([bad, good, bad]))
 
 
-def test_rows_of_counts_add_up() -> None:
-    assert summing.rows_total(
-        summing.counts_table([np.array([1, 2]), np.array([3, 4])])
-    ).tolist() == [4, 6]
+class Batches:
+    """Record batches with the methods of Spark's frames and Ray's datasets that sums call."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self.batches = list(batches)
+
+    def mapInArrow(self, function: Any, schema: str) -> Batches:  # Spark's name
+        return Batches(function(iter(self.batches)))
+
+    def toLocalIterator(self) -> Iterator[tuple[Any, ...]]:  # likewise
+        return iter([tuple(row.values()) for each in self.batches for row in each.to_pylist()])
+
+    def map_batches(self, function: Any, **_: Any) -> Batches:
+        tables = [function(pa.Table.from_batches([each])) for each in self.batches]
+        return Batches(batch for table in tables for batch in table.to_batches())
+
+    def iter_batches(self, **_: Any) -> Iterator[pa.Table]:
+        return (pa.Table.from_batches([each]) for each in self.batches)
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary(2)], ids=str)
+def test_parts_of_record_batches_are_counted_on_both_clusters(kind: pa.DataType) -> None:
+    """Of batches that are slices, as Spark and Ray cut them, the others' values stay out."""
+    payloads = pa.array([b"\1\0", b"\2\0", b"\2\0", b"\3\0", b"\1\0"], kind)
+    whole = pa.RecordBatch.from_arrays([payloads], ["payload"])
+    frame = Batches([whole.slice(1, 2), whole.slice(3, 1)])
+
+    def rows(column: pa.Array) -> list[Integers]:
+        return [np.bincount(summing.payloads_in(column, 2)[:, 0], minlength=4)]
+
+    assert summing._spark_total(frame, rows).tolist() == [0, 0, 2, 1]
+    assert summing._ray_total(frame, "payload", rows, 2).tolist() == [0, 0, 2, 1]
 
 
 def test_without_the_extras_one_sentence_says_how_to_install_them(

@@ -83,5 +83,5 @@ def test_the_result_is_the_protocols() -> None:
 
 
 def test_a_protocol_that_declares_none_is_named() -> None:
-    with pytest.raises(TypeError, match="fedauc must be a RevealsFigure"):
+    with pytest.raises(TypeError, match="fedauc must override revealed_result"):
         declared.result_of_client(tacit.FedAUC(epsilon=1.0), declared.Revealed(0.75, 0.01))

@@ -147,21 +147,29 @@ def test_a_protocol_of_another_package_runs_by_its_name(tmp_path: Path) -> None:
     assert "foreign-auc: to what the figure is rounded." in " ".join(shown.stdout.split())
 
 
-def test_a_name_that_two_packages_register_is_refused_with_both(tmp_path: Path) -> None:
-    install(tmp_path, "one-package", "foreign-auc = one_package:Foreign")
-    install(tmp_path, "two-package", "foreign-auc = two_package:Foreign")
-    requested = "kind_of('dpauc'); kind_of('foreign-auc')"
-    program = f"from tacit.protocol.registry import kind_of; {requested}"
-    done = run(tmp_path, "-c", program)
-    assert "several protocols are called 'foreign-auc'" in done.stderr
-    assert "one_package:Foreign of one-package" in done.stderr
-    assert "two_package:Foreign of two-package" in done.stderr
-
-
-def test_a_class_with_another_name_than_its_entry_is_refused(tmp_path: Path) -> None:
-    install(tmp_path, "one-package", "other-auc = one_package:Foreign")
-    done = run(tmp_path, "-c", "from tacit.protocol.registry import kind_of; kind_of('other-auc')")
-    assert "the protocol 'other-auc' calls itself 'foreign-auc'" in done.stderr
+@pytest.mark.parametrize(
+    ("name", "packages", "says"),
+    [
+        (
+            "foreign-auc",
+            ("one", "two"),
+            (
+                "several protocols are called 'foreign-auc'",
+                "one:Foreign of one",
+                "two:Foreign of two",
+            ),
+        ),
+        ("other-auc", ("one",), ("the protocol 'other-auc' calls itself 'foreign-auc'",)),
+    ],
+)
+def test_a_name_that_two_packages_have_or_its_class_has_not_is_refused(
+    tmp_path: Path, name: str, packages: tuple[str, ...], says: tuple[str, ...]
+) -> None:
+    for package in packages:
+        install(tmp_path, package, f"{name} = {package}:Foreign")
+    program = f"from tacit.protocol.registry import kind_of; kind_of('dpauc'); kind_of('{name}')"
+    told = run(tmp_path, "-c", program).stderr
+    assert all(each in told for each in says)
 
 
 @pytest.mark.parametrize("program", ["import tacit", "import tacit.protocol.registry"])

@@ -10,14 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
+import tacit.protocol as tp
 from tacit.privacy.distributions import shared_laplace_epsilon
-from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import ClientState, Query, View
-from tacit.protocol.registry import kind_of, protocol_names
-from tacit.protocol.releases import Released, conducted, release
-from tacit.protocol.trust import ExactSum
+from tacit.protocol.releases import conducted
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.multiclass.protocol import MulticlassHistogram
 
@@ -39,7 +34,7 @@ def test_what_a_share_supports_is_the_loss_of_the_worst_neighbour(
     share: float, shape: tuple[int, ...], sensitivity: int
 ) -> None:
     """Whichever numbers a neighbour moves by the sensitivity in all, and one such neighbour."""
-    field = Released(shape, sensitivity, 0.9, per_record=sensitivity)
+    field = tp.Released(shape, sensitivity, 0.9, per_record=sensitivity)
     losses = [0.0] + [
         shared_laplace_epsilon(field.scale, share, distance)
         for distance in range(1, sensitivity + 1)
@@ -51,19 +46,19 @@ def test_what_a_share_supports_is_the_loss_of_the_worst_neighbour(
     assert field.supported(share) == pytest.approx(worst, rel=1e-9)
 
 
-@pytest.mark.parametrize("name", protocol_names())
+@pytest.mark.parametrize("name", tp.protocol_names())
 def test_an_exact_sum_is_over_all_clients(name: str) -> None:
     """The difference of two exact sums, over all and over all but one, is one client's counts."""
-    for protocol in kind_of(name).law_cases().values():
-        if isinstance(getattr(protocol, "trust", None), ExactSum):
+    for protocol in tp.kind_of(name).law_cases().values():
+        if isinstance(getattr(protocol, "trust", None), tp.ExactSum):
             assert protocol.min_clients(7) == 7
 
 
 COUNTED: dict[str, Any] = {}
 
 
-@release(lambda query: {"counts": Released((2,))})
-def given_counts(clients: Clients, query: Query) -> dict[str, Any]:
+@tp.release(lambda query: {"counts": tp.Released((2,))})
+def given_counts(clients: tp.Clients, query: tp.Query) -> dict[str, Any]:
     """Whatever the test gives."""
     return COUNTED
 
@@ -74,11 +69,11 @@ def test_numbers_that_are_not_whole_are_not_released(trust: str, counts: list[An
     protocol = MulticlassHistogram(trust, 1.0)
     by_view = np.asarray(counts) if trust == "secure-sum" else np.asarray(counts)[:, np.newaxis]
     COUNTED["counts"] = by_view
-    view = View.SUM if trust == "secure-sum" else View.EACH
-    query = Query(given_counts, protocol, {"clients": 1}, view=view)
-    clients = Clients.from_arrays([0.5], [1])
+    view = tp.View.SUM if trust == "secure-sum" else tp.View.EACH
+    query = tp.Query(given_counts, protocol, {"clients": 1}, view=view)
+    clients = tp.Clients.from_arrays([0.5], [1])
     with pytest.raises(ValueError, match="counts must be whole numbers, got an array of"):
-        given_counts.answer(clients, query, NoNoise(), ClientState())
+        given_counts.answer(clients, query, tp.NoNoise(), tp.ClientState())
 
 
 def test_replies_of_another_length_are_refused() -> None:
@@ -90,15 +85,15 @@ def test_replies_of_another_length_are_refused() -> None:
         name: np.zeros((2 * math.prod(each.shape), 3), dtype=np.int64)
         for name, each in first.step.fields(first).items()
     }
-    with pytest.raises(DataError, match=r"each client must have the shape \(\d+,\), got"):
+    with pytest.raises(tp.DataError, match=r"each client must have the shape \(\d+,\), got"):
         conversation.send(noise)
 
 
 def test_a_step_is_the_same_in_another_process() -> None:
     steps = [
         step
-        for name in protocol_names()
-        for protocol in kind_of(name).law_cases().values()
+        for name in tp.protocol_names()
+        for protocol in tp.kind_of(name).law_cases().values()
         for step in protocol.steps
     ]
     assert len(steps) > 20

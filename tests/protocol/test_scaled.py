@@ -7,12 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
+import tacit.protocol as tp
 from tacit.data.units import UNITS
 from tacit.metrics.cells.score_scale import SCALES
-from tacit.protocol.conversation import Protocol
-from tacit.protocol.scaled import UNIT_INTERVAL
 from tests.brier import Brier
 from tests.cells import CountedCells
 
@@ -24,8 +21,8 @@ BOUNDED = ("probability", "even")
 def test_what_is_no_probability_is_refused_with_the_words_that_help(
     scale: str, score: float
 ) -> None:
-    with pytest.raises(DataError, match=r"client 0, row 2; name their unit .*--unit real"):
-        CountedCells(scale=scale).on_scale(Clients.from_arrays([0.5, score], [0, 0]))
+    with pytest.raises(tp.DataError, match=r"client 0, row 2; name their unit .*--unit real"):
+        CountedCells(scale=scale).on_scale(tp.Clients.from_arrays([0.5, score], [0, 0]))
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -39,7 +36,7 @@ def test_a_protocol_for_a_unit_takes_that_unit_or_percent_as_probabilities(
     assert adapted.unit == (protocol.unit if unit == "percent" else unit)
     assert adapted.for_unit(unit) is adapted
     bounded = adapted.scale in BOUNDED
-    assert adapted.score_range == (UNIT_INTERVAL if bounded else None)
+    assert adapted.score_range == (tp.UNIT_INTERVAL if bounded else None)
 
 
 def test_even_cells_stay_even_for_probabilities() -> None:
@@ -54,7 +51,7 @@ def test_a_word_that_is_no_unit_is_refused() -> None:
 
 
 def test_steps_get_positions_and_the_clients_stay_as_they_are() -> None:
-    clients = Clients.from_arrays([-3.0, 0.0, 3.0], [0, 1, 1], unit="log-odds")
+    clients = tp.Clients.from_arrays([-3.0, 0.0, 3.0], [0, 1, 1], unit="log-odds")
     placed = CountedCells(scale="log-odds").on_scale(clients)
     assert placed.unit is None
     assert placed.scores[1] == 0.5
@@ -66,10 +63,6 @@ def test_steps_get_positions_and_the_clients_stay_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("protocol", "unit"), [(Brier(1.0), "probability"), (CountedCells(scale="real"), "real")]
 )
-def test_what_a_protocol_takes(protocol: Protocol, unit: str) -> None:
+def test_what_a_protocol_takes(protocol: tp.Protocol, unit: str) -> None:
     assert protocol.unit == unit
-
-
-def test_other_protocols_suit_a_unit_or_not_as_they_are() -> None:
-    protocol = Brier(1.0)
-    assert protocol.for_unit("log-odds") is protocol
+    assert (protocol.for_unit("log-odds") is protocol) == isinstance(protocol, Brier)

@@ -17,15 +17,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tacit.protocol as tp
 from tacit.collecting.campaign import Campaign, Signed, Terms, stage_query
 from tacit.collecting.log import Report
 from tacit.crypto.identities import Identity
-from tacit.data.clients import Clients
 from tacit.privacy import exact
-from tacit.privacy.noise import SystemNoise
-from tacit.protocol.conversation import Query
 from tacit.protocol.devices import Payloads
-from tacit.protocol.registry import protocol_of
 from tests.collecting.support import device_payloads, in_memory
 from tests.vectors import vectors
 
@@ -40,7 +37,7 @@ def first_stage_payloads(terms: Terms) -> Payloads:
     return payloads
 
 
-def asked(terms: Terms, before: Sequence[Payloads]) -> Query:
+def asked(terms: Terms, before: Sequence[Payloads]) -> tp.Query:
     """A stage's query, with published numbers of 9 digits: versions of NumPy differ in the last."""
     query = stage_query(terms, in_memory(before))
     rounded = {
@@ -56,7 +53,7 @@ def test_a_record_and_randomness_give_a_payload(
 ) -> None:
     named = re.fullmatch(r"(\S+) (.*), stage (\d)", vector["name"])
     assert named is not None
-    protocol, stage = protocol_of(named[1], literal_eval(named[2])), int(named[3])
+    protocol, stage = tp.protocol_of(named[1], literal_eval(named[2])), int(named[3])
     years = (datetime(year, 1, 1, tzinfo=UTC) for year in (2026, 2100))
     terms = Terms("vectors", protocol, 20_000, *years)
     query = asked(terms, [first_stage_payloads(terms)] * stage)
@@ -68,7 +65,7 @@ def test_a_record_and_randomness_give_a_payload(
             case["record"],
             list(np.frombuffer(bytes.fromhex(case["randomness"]), "<u8")),
         )
-        clients = Clients(
+        clients = tp.Clients(
             np.array([record["score"]]),
             np.array([record["label"]], dtype=np.int8),
             np.array([0, 1]),
@@ -83,7 +80,7 @@ def test_a_record_and_randomness_give_a_payload(
 
         monkeypatch.setattr(exact, "words", drawn)
         assert (
-            device_payloads(terms, query, clients, SystemNoise()).tobytes().hex()
+            device_payloads(terms, query, clients, tp.SystemNoise()).tobytes().hex()
             == (case["payload"])
         )
         assert not words

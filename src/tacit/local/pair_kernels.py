@@ -319,22 +319,6 @@ def opposite_classes(space: SymbolSpace) -> Floats:
     return pairwise.class_table(space.sizes[1])
 
 
-def _gini(space: SymbolSpace) -> Floats:
-    (axis,) = space.axes
-    return pairwise.gini_table(axis.middles, axis.width)
-
-
-def _gini_limits(space: SymbolSpace, records: int) -> tuple[float, float]:
-    (axis,) = space.axes
-    return 0.0, pairwise.max_gini_mean_difference(*axis.ends, records)
-
-
-def _gini_variation(space: SymbolSpace) -> Floats:
-    """The distance of two values differs from that of their bins' middles by up to a width."""
-    (axis,) = space.axes
-    return axis.width * (2 - np.eye(axis.cells))
-
-
 def _kendall_variation(space: SymbolSpace) -> Floats:
     """A pair within one bin of an axis may be concordant or discordant; a tie on a grid counts 0.
 
@@ -348,19 +332,17 @@ def _kendall_variation(space: SymbolSpace) -> Floats:
     return np.asarray(2 * (np.kron(*undecided) - np.kron(*different)), dtype=np.float64)
 
 
-def _auc_variation(space: SymbolSpace) -> Floats:
-    """Within one bin either class may win."""
-    same_bin = np.kron(np.ones((2, 2)), np.eye(space.sizes[1]))
-    return np.asarray(opposite_classes(space) * same_bin, dtype=np.float64)
-
-
 KERNELS = {
     "gini": PairKernel(
         "Gini mean difference",
-        _gini,
+        lambda space: pairwise.gini_table(space.axes[0].middles, space.axes[0].width),
         lambda clients, space: pairwise.gini_mean_difference(clients.scores),
-        limits=_gini_limits,
-        variation=_gini_variation,
+        limits=lambda space, records: (
+            0.0,
+            pairwise.max_gini_mean_difference(*space.axes[0].ends, records),
+        ),
+        # the distance of two values differs from that of their bins' middles by up to a width
+        variation=lambda space: space.axes[0].width * (2 - np.eye(space.symbols)),
     ),
     "collision": PairKernel(
         "collision probability",
@@ -380,7 +362,10 @@ KERNELS = {
         lambda space: pairwise.auc_table(space.sizes[1]),
         lambda clients, space: auc(clients.scores, clients.labels),
         ("labels", "values"),
-        variation=_auc_variation,
+        # within one bin either class may win
+        variation=lambda space: (
+            opposite_classes(space) * np.kron(np.ones((2, 2)), np.eye(space.sizes[1]))
+        ),
     ),
 }
 """The kernels that have names."""

@@ -80,14 +80,9 @@ def late(clients: Clients, query: Query) -> Flags:
     return ~early(clients, query)
 
 
-def early_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
-    """What the first round costs: all of epsilon for a record that reports in it."""
-    return query.protocol.guarantee if early(clients, query).any() else NOTHING
-
-
-def late_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
-    """What the second round costs: all of epsilon for a record that reports in it."""
-    return query.protocol.guarantee if late(clients, query).any() else NOTHING
+def turn_cost(clients: Clients, query: Query, state: ClientState) -> Cost:
+    """What a round costs: all of epsilon for a record that reports in it."""
+    return query.protocol.guarantee if query.step.participates(clients, query).any() else NOTHING
 
 
 def drawn_turns(clients: Clients, noise: NoiseSource, state: ClientState) -> Ragged[np.uint8]:

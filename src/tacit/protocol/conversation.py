@@ -134,11 +134,8 @@ class Protocol(Declarations, ABC):
         """Whether the figure is undefined where all records have one label."""
         return Figure.of(self.figure).is_auc
 
-    @property
-    def draws_noise(self) -> bool:
-        """Whether anything random is drawn; a result of a protocol that draws none says so."""
-        return True
-
+    draws_noise: ClassVar[bool] = True
+    """Whether anything random is drawn; a result of a protocol that draws none says so."""
     counts_missing: ClassVar[bool] = False
     """Whether its figure is the number of records that were left out as incomplete."""
 
@@ -147,10 +144,8 @@ class Protocol(Declarations, ABC):
         """Whether epsilon serves all figures that it gives, and not one at the others' cost."""
         return True
 
-    @property
-    def gives_histogram(self) -> bool:
-        """Whether its results hold both classes' score histograms."""
-        return False
+    gives_histogram: ClassVar[bool] = False
+    """Whether its results hold both classes' score histograms."""
 
     @property
     def decisions(self) -> tuple[float, ...]:

@@ -1,13 +1,12 @@
 """What a protocol declares besides its steps, with defaults for any protocol.
 
 ``Declarations`` is what audits, reports and laws take; ``ThreatModel`` says who sees what, in
-sentences that a report shows; ``RevealsFigure`` is for protocols whose clients learn the figure.
+sentences that a report shows; ``Revealed`` is the figure that clients of some protocols learn.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -180,6 +179,15 @@ class Declarations:
     def noiseless_value(self: Any, clients: Clients) -> float:
         """The figure that a run without noise gives: of what is measured, exactly."""
         return float(self.exact(clients))
+
+    def revealed_result(self, revealed: Revealed) -> ServerResult:
+        """The result of a client, from the figure that it learned in a step.
+
+        Raises
+        ------
+        TypeError : for a protocol whose steps keep a figure without a declaration of its result.
+        """
+        raise TypeError(f"{self.name} must override revealed_result, since a step keeps a figure")
 
     def sized_for(self: Any, clients: Clients) -> Protocol:
         """This protocol, with settings that must fit public sizes made to fit these clients."""
@@ -354,21 +362,6 @@ def revealed_to(state: ClientState) -> Revealed | None:
     return note if isinstance(note, Revealed) else None
 
 
-class RevealsFigure(ABC):
-    """What a protocol declares besides its steps when its clients learn the figure."""
-
-    @abstractmethod
-    def revealed_result(self, revealed: Any) -> ServerResult:
-        """The result of a client, from the figure that it learned in a step."""
-
-
 def result_of_client(protocol: Protocol, revealed: Revealed) -> ServerResult:
-    """The result of a client that learned the figure in a step.
-
-    Raises
-    ------
-    TypeError : for a protocol whose steps keep a figure without a declaration of its result.
-    """
-    if not isinstance(protocol, RevealsFigure):
-        raise TypeError(f"{protocol.name} must be a RevealsFigure, since a step keeps a figure")
+    """The result of a client that learned the figure in a step."""
     return protocol.revealed_result(revealed).within(Figure.of(protocol.figure).limits)

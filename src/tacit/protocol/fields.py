@@ -5,9 +5,11 @@ The layout of a step's numbers in a secure sum, with the bits of each, follows f
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Mapping
 from dataclasses import replace
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -97,7 +99,9 @@ def encode(fields: Mapping[str, Field]) -> bytes:
     for name, value in fields.items():
         ragged = isinstance(value, Ragged)
         array = value.values if isinstance(value, Ragged) else value
-        code = _code(array.dtype)
+        if array.dtype.str not in DTYPES:
+            raise MessageError(f"arrays of type {array.dtype} are not sent")
+        code = DTYPES.index(array.dtype.str)
         shape = struct.pack(f"<{array.ndim}Q", *array.shape)
         label = name.encode("ascii")
         axes = array.ndim | RAGGED if ragged else array.ndim
@@ -196,34 +200,25 @@ def ragged_of(value: Field, name: str = "replies") -> Ragged[Any]:
     return value
 
 
-def _code(dtype: np.dtype[Any]) -> int:
-    for code, known in enumerate(DTYPES):
-        if dtype == np.dtype(known):
-            return code
-    raise MessageError(f"arrays of type {dtype} are not sent")
-
-
 class _Reader:
     def __init__(self, message: bytes) -> None:
         if len(message) > MAX_BYTES:
             raise MessageError(f"a message holds at most {MAX_BYTES} bytes, got {len(message)}")
-        self._message, self.size = message, len(message)
-        self._place = 0
+        self._stream, self.size = BytesIO(message), len(message)
 
     def take(self, size: int) -> bytes:
-        end = self._place + size
-        if end > self.size:
+        taken = self._stream.read(size)
+        if len(taken) < size:
             raise MessageError(f"message cut short at byte {self.size}")
-        taken = self._message[self._place : end]
-        self._place = end
         return taken
 
     def unpack(self, form: str) -> tuple[int, ...]:
         return struct.unpack(form, self.take(struct.calcsize(form)))
 
     def finish(self) -> None:
-        if self._place != self.size:
-            raise MessageError(f"{self.size - self._place} bytes after the message's end")
+        rest = len(self._stream.read())
+        if rest:
+            raise MessageError(f"{rest} bytes after the message's end")
 
 
 def _read_field(reader: _Reader) -> tuple[str, Field]:
@@ -238,18 +233,19 @@ def _read_field(reader: _Reader) -> tuple[str, Field]:
     except UnicodeDecodeError:
         raise MessageError("a field name is not ASCII") from None
     shape = reader.unpack(f"<{axes}Q")
-    size = 1
-    for extent in shape:
-        if extent > max(reader.size, MAX_EMPTY):
-            raise MessageError(
-                f"field {name!r} announces an axis of {extent} in a message of {reader.size} bytes"
-            )
-        size *= extent
-    itemsize = np.dtype(DTYPES[code]).itemsize
-    if size * itemsize > MAX_BYTES:
-        raise MessageError(f"field {name!r} announces {size * itemsize} bytes")
-    raw = reader.take(size * itemsize)
-    array = _shaped(name, np.frombuffer(raw, dtype=DTYPES[code]), shape)
+    longest = max(shape, default=0)
+    if longest > max(reader.size, MAX_EMPTY):
+        raise MessageError(
+            f"field {name!r} announces an axis of {longest} in a message of {reader.size} bytes"
+        )
+    size = math.prod(shape) * np.dtype(DTYPES[code]).itemsize
+    if size > MAX_BYTES:
+        raise MessageError(f"field {name!r} announces {size} bytes")
+    values = np.frombuffer(reader.take(size), dtype=DTYPES[code])
+    try:
+        array = values.reshape(shape)
+    except ValueError:  # an axis of 0 hides others from the check of their product
+        raise MessageError(f"field {name!r} announces axes of {shape}") from None
     if array.dtype == np.bool_ and np.any(array.view(np.uint8) > 1):
         raise MessageError(f"field {name!r} has bits other than 0 and 1")
     if marked == axes:
@@ -257,11 +253,3 @@ def _read_field(reader: _Reader) -> tuple[str, Field]:
     if not axes:
         raise MessageError(f"field {name!r} has several values a client, but no axis of them")
     return name, Ragged(array, np.array([0, shape[-1]], dtype=np.int64))
-
-
-def _shaped(name: str, values: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """A field's values in its shape; an axis of 0 hides others from the check of their product."""
-    try:
-        return values.reshape(shape)
-    except ValueError:
-        raise MessageError(f"field {name!r} announces axes of {shape}") from None

@@ -300,19 +300,14 @@ def needed_settings(protocol: Protocol) -> Mapping[str, Any]:
     >>> dict(needed_settings(protocol_of("fedauc", {"epsilon": 2.0, "trust": "each"})))
     {'epsilon': 2.0}
     """
-    needed = _chosen(protocol)
-    for name in [each for each in needed if not known_settings(type(protocol))[each].needed]:
+    known = known_settings(type(protocol))
+    values = {name: getattr(protocol, name) for name in sorted(known, key="epsilon".__ne__)}
+    needed = {name: value for name, value in values.items() if value is not None}
+    for name in [each for each in needed if not known[each].needed]:
         rest = {other: value for other, value in needed.items() if other != name}
         if _gives(rest, protocol):
             needed = rest
     return needed
-
-
-def _chosen(protocol: Protocol) -> dict[str, Any]:
-    """The values of the settings that the protocol uses, epsilon first."""
-    names = sorted(known_settings(type(protocol)), key="epsilon".__ne__)
-    values = {name: getattr(protocol, name) for name in names}
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def _gives(settings: Mapping[str, Any], protocol: Protocol) -> bool:

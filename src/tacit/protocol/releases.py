@@ -358,27 +358,26 @@ def conducted(protocol: Any, clients: int) -> Generator[Query, Reply, ServerResu
 def _received(query: Query, reply: Reply) -> Sums:
     """What the reply to a query for a release tells the server."""
     protocol, fields = query.protocol, query.step.fields(query)
-    trust = trust_of(protocol)
     if query.view is View.EACH:
         received = {name: np.asarray(reply[name], dtype=np.float64) for name in fields}
         for name, each in fields.items():
             _check_believable(name, received[name], each)
-        answered = next(iter(received.values())).shape[-1]
+        clients = answered = next(iter(received.values())).shape[-1]
         sums = {name: each.sum(axis=-1) for name, each in received.items()}
-        noises = Fraction(answered)
     else:
         sums = {name: np.asarray(reply[name], dtype=np.float64) for name in fields}
         clients = planned_clients(query)
         answered = answered_clients(reply, clients)
-        noises = trust.share(answered, clients) if isinstance(trust, SecureSum) else Fraction(1)
+    noises = noises_of(trust_of(protocol), answered, clients)
     return Sums(reply, fields, sums, answered, noises, protocol.guarantee.adjacency)
 
 
-def planned_noises(trust: Any, clients: int) -> float:
-    """The noise in the numbers of so many clients, as a multiple of what the guarantee needs."""
+def noises_of(trust: Any, answered: int, clients: int) -> Fraction:
+    """The noise in the numbers of clients that answer, of so many, as a multiple of what the
+    guarantee needs."""
     if isinstance(trust, Each):
-        return float(clients)
-    return float(trust.share(clients, clients)) if isinstance(trust, SecureSum) else 1.0
+        return Fraction(answered)
+    return trust.share(answered, clients) if isinstance(trust, SecureSum) else Fraction(1)
 
 
 def _check_believable(name: str, numbers: Floats, field: Released) -> None:

@@ -383,7 +383,12 @@ def dry_run(
     protocol: Protocol, scenario: Scenario, records: float, few: int = DRY_CLIENTS
 ) -> list[Round]:
     """The rounds that a few simulated clients with so many records each take part in."""
-    clients, noise, state = _few_clients(scenario, records, few), SimulatedNoise(0), ClientState()
+    count = min(scenario.clients, few)
+    total = max(2, round(count * records))
+    positives = min(max(1, round(total * scenario.positive_fraction)), total - 1)
+    sample = replace(scenario, records=total, positives=positives, clients=count)
+    clients = sample.drawn(Shape(GUESSES[1]), seed=0)
+    noise, state = SimulatedNoise(0), ClientState()
     return answered_rounds(
         protocol.conversation(scenario.clients),
         lambda query: query.step.answer(clients, query, noise, state),
@@ -406,15 +411,6 @@ def answered_rounds(
             query = conversation.send(reply)
         except StopIteration:
             return rounds
-
-
-def _few_clients(scenario: Scenario, records: float, few: int) -> Clients:
-    """Simulated clients with so many records each, and records of both classes."""
-    count = min(scenario.clients, few)
-    total = max(2, round(count * records))
-    positives = min(max(1, round(total * scenario.positive_fraction)), total - 1)
-    sample = Scenario(total, positives, count, scenario.epsilon, scenario.classes)
-    return sample.drawn(Shape(GUESSES[1]), seed=0)
 
 
 DRAWN_CLIENTS, MOST_RECORDS, LONE_RECORDS = 10, 2**16, 64

@@ -89,7 +89,12 @@ def _is_array(hint: Any) -> bool:
 def _fits(hint: Any, value: Any) -> bool:
     origin, parts = get_origin(hint), get_args(hint)
     if origin is tuple or origin is Sequence:
-        return isinstance(value, tuple) and _all_fit(parts, value, origin is Sequence)
+        if not isinstance(value, tuple):
+            return False
+        # a sequence repeats its hint, as ``...`` repeats the hint before it
+        is_repeated = origin is Sequence or parts[-1] is ...
+        hints = parts[:1] * len(value) if is_repeated else parts
+        return len(hints) == len(value) and all(map(_fits, hints, value))
     if _is_array(hint):
         return isinstance(value, tuple | list) and all(
             _fits(float, entry) or _fits(hint, entry) for entry in value
@@ -98,13 +103,6 @@ def _fits(hint: Any, value: Any) -> bool:
     if isinstance(value, bool):
         return kind is bool
     return isinstance(kind, type) and isinstance(value, kind)
-
-
-def _all_fit(hints: tuple[Any, ...], values: tuple[Any, ...], repeated: bool) -> bool:
-    """Whether the values of a tuple fit; ``...`` repeats the hint before it, as a sequence does."""
-    if repeated or hints[-1] is ...:
-        return all(_fits(hints[0], value) for value in values)
-    return len(hints) == len(values) and all(map(_fits, hints, values))
 
 
 def _words(hint: Any) -> str:

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tacit.protocol as tp
 from tacit import Clients, ClientState, evaluate
-from tacit.data.ragged import Ragged
 from tacit.local.hierarchical.estimate import LevelCounts, table_of
 from tacit.local.hierarchical.protocol import (
     EveryLevel,
@@ -22,10 +22,7 @@ from tacit.local.hierarchical.protocol import (
 )
 from tacit.metrics.cells.score_scale import PROBABILITY, SCALES
 from tacit.privacy.mechanisms.interface import Distribution
-from tacit.privacy.mechanisms.response import RandomisedResponse, UniformIntegers
-from tacit.privacy.noise import NoNoise, SimulatedNoise
-from tacit.protocol.conversation import Query
-from tacit.protocol.settings import Choice
+from tacit.privacy.mechanisms.response import UniformIntegers
 from tacit.protocols.published.ustatistics import PublishedHierarchicalAUC
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
@@ -35,7 +32,7 @@ Outcomes = dict[tuple[int, ...], float]
 
 
 @dataclass
-class Scripted(NoNoise):
+class Scripted(tp.NoNoise):
     """Draws the integers and flips it is told, and multiplies up how likely they were."""
 
     integers_told: list[list[int]]
@@ -44,7 +41,7 @@ class Scripted(NoNoise):
     replicates: int | None = None
 
     def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> Any:
-        if isinstance(distribution, RandomisedResponse):
+        if isinstance(distribution, tp.RandomisedResponse):
             probability = distribution.probability
             for flip in self.flips:
                 self.chance *= probability if flip else 1 - probability
@@ -57,7 +54,7 @@ class Scripted(NoNoise):
 
 
 def reports_of(clients: Clients, protocol: HierarchicalAUC, height: int, noise: Any) -> Any:
-    query = Query(hadamard_reports, protocol, broadcast={"height": height})
+    query = tp.Query(hadamard_reports, protocol, broadcast={"height": height})
     return hadamard_reports.answer(clients, query, noise, ClientState())["reports"]
 
 
@@ -126,7 +123,7 @@ def test_answers_on_every_level_cost_no_more_than_epsilon_and_delta() -> None:
 
 
 @pytest.mark.parametrize("asked", [OneLevel(), EveryLevel(0.05)])
-def test_counts_are_unbiased(asked: Choice) -> None:
+def test_counts_are_unbiased(asked: tp.Choice) -> None:
     """The expected counts of one record, over every draw and flip, are 1 in its own nodes."""
     protocol, height = HierarchicalAUC(0.8, levels=str(asked)), 3
     noise = protocol.report_noise(height)
@@ -135,7 +132,7 @@ def test_counts_are_unbiased(asked: Choice) -> None:
         answered = np.zeros(height)
         middle = score_at(protocol, (cell + 0.5) / 8)
         for sent, chance in outcomes(protocol, height, middle).items():
-            reports = Ragged(np.array(sent, dtype=np.uint32), np.array([0, len(sent)]))
+            reports = tp.Ragged(np.array(sent, dtype=np.uint32), np.array([0, len(sent)]))
             counted = LevelCounts.of(table_of({"reports": reports}, height), noise)
             present = counted.reports[1] > 0
             answered += chance * present
@@ -155,7 +152,7 @@ def test_a_counts_variance_is_that_of_every_draw_and_flip() -> None:
         weights -= weights.mean()
         moments = np.zeros(3)
         for sent, chance in outcomes(protocol, height, score_at(protocol, 0.3)).items():
-            reports = Ragged(np.array(sent, dtype=np.uint32), np.array([0, 1]))
+            reports = tp.Ragged(np.array(sent, dtype=np.uint32), np.array([0, 1]))
             counted = LevelCounts.of(table_of({"reports": reports}, height), noise)
             value = float(weights @ counted.counts[level][1])
             reported = float(counted.reports[1, level - 1] > 0)
@@ -172,10 +169,10 @@ def test_the_order_of_reports_tells_nothing_of_the_order_of_records() -> None:
     ordered = Clients(plain.scores[places], plain.labels[places], plain.offsets)
     protocol = HierarchicalAUC(1.0, levels=EveryLevel(0.01))
     plain_reports, ordered_reports = (
-        reports_of(c, protocol, 4, NoNoise()) for c in (plain, ordered)
+        reports_of(c, protocol, 4, tp.NoNoise()) for c in (plain, ordered)
     )
     np.testing.assert_array_equal(plain_reports.values, ordered_reports.values)
-    drawn = reports_of(plain, HierarchicalAUC(1.0), 4, SimulatedNoise(0, replicates=3))
+    drawn = reports_of(plain, HierarchicalAUC(1.0), 4, tp.SimulatedNoise(0, replicates=3))
     for k in range(4):
         assert (np.diff(drawn.part(k, k + 1).values.astype(np.int64), axis=-1) >= 0).all()
 
@@ -185,7 +182,7 @@ def test_levels_and_rows_are_drawn_evenly() -> None:
     from scipy.stats import chisquare
 
     clients = binormal_clients(4000, 6000, 5)
-    places = reports_of(clients, HierarchicalAUC(1.0), 3, SimulatedNoise(4)).values // 4
+    places = reports_of(clients, HierarchicalAUC(1.0), 3, tp.SimulatedNoise(4)).values // 4
     levels = np.bincount(np.log2(places).astype(int), minlength=4)[1:]
     rows = np.bincount(places[places >= 8] - 8, minlength=8)
     assert rows[0] == 0
@@ -232,7 +229,7 @@ def test_without_noise_every_record_reports_on_the_first_level(kind: Kind, heigh
     scores = np.repeat([0.1, 0.2, 0.3, 0.9, 0.4, 0.6, 0.7, 0.8], 100)
     clients = Clients.from_arrays(scores, np.repeat([0, 1], 400))
     protocol = kind(40.0, height)
-    server_result = simulate(clients, protocol, NoNoise()).server_result
+    server_result = simulate(clients, protocol, tp.NoNoise()).server_result
     assert float(server_result.value) == pytest.approx(0.75)
 
 
@@ -262,6 +259,6 @@ def test_crowded_scores_are_known_to_hide_much(kind: Kind) -> None:
 
 @pytest.mark.parametrize("report", [7, 32])
 def test_reports_that_no_record_can_send_are_refused(report: int) -> None:
-    sent = Ragged(np.array([12, report], dtype=np.uint32), np.array([0, 2]))
+    sent = tp.Ragged(np.array([12, report], dtype=np.uint32), np.array([0, 2]))
     with pytest.raises(ValueError, match=f"reports must be from 8 to 31, got {report}"):
         table_of({"reports": sent}, 2)

@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tacit.data.clients import Clients
-from tacit.data.ragged import Ragged
+import tacit.protocol as tp
 from tacit.local.paired import kernels
 from tacit.local.paired.mpc import PairsProgram, PairWork, RecordPairs, drawn_seats
 from tacit.local.paired.noise import LAPLACE, RESPONSE, SHARED, PairNoise
 from tacit.local.paired.protocol import PairedUStatistic, compute_pairs
-from tacit.privacy.noise import NoNoise, SystemNoise
-from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.mpc import MPCError
 from tacit.running.mpc.transport import Meeting
 from tacit.testing.room import Room
@@ -47,7 +44,7 @@ def work(
     kernel: str, kind: str, rows: NDArray[np.float64], epsilon: float = 1.0, silent: bool = False
 ) -> PairWork:
     low, high = kernels.BOUNDS[kernel]
-    source = NoNoise() if silent else SystemNoise()
+    source = tp.NoNoise() if silent else tp.SystemNoise()
     return PairWork(kernel, PairNoise(kind, epsilon, high - low), source, rows)
 
 
@@ -162,15 +159,15 @@ def test_no_record_meets_more_often_than_agreed(matchings: int) -> None:
 
 def test_a_party_answers_for_its_own_number_of_records_only() -> None:
     """With another number of them its seats would be other records' seats."""
-    clients = Clients.from_arrays([0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1])
-    seats = {"seats": Ragged(np.array([[0, 1, 2, 3, 4]]), np.array([0, 4, 5]))}
-    query = Query(compute_pairs, PairedUStatistic("gini", 1.0), {"epsilon": 1.0}, seats)
+    clients = tp.Clients.from_arrays([0.1, 0.2, 0.3, 0.4], [0, 1, 0, 1])
+    seats = {"seats": tp.Ragged(np.array([[0, 1, 2, 3, 4]]), np.array([0, 4, 5]))}
+    query = tp.Query(compute_pairs, PairedUStatistic("gini", 1.0), {"epsilon": 1.0}, seats)
     meeting = Meeting("session", 0, ({}, {}), ({"records": 3}, {"records": 2}), {})
     with (
         Room().meet(meeting) as peers,
         pytest.raises(MPCError, match=r"5 records have seats, and the parties announced \[3, 2\]"),
     ):
-        PairsProgram().compute(clients, query, NoNoise(), ClientState(), peers)
+        PairsProgram().compute(clients, query, tp.NoNoise(), tp.ClientState(), peers)
 
 
 def test_a_rare_flip_is_rounded_up() -> None:

@@ -303,20 +303,16 @@ class PairedUStatistic(ReportDeclarations, tp.Protocol):
         DataError : naming client, row and value, for a value outside the domain; or where records
             have no second value and the kernel needs one.
         """
-        second = np.zeros(clients.records)
+        values, second = clients.scores, np.zeros(clients.records)
         if isinstance(self.kernel, kernels.Area):
             second = clients.labels.astype(np.float64)
-        if isinstance(self.kernel, kernels.Kendall):
+        elif isinstance(self.kernel, kernels.Kendall):
             second = second_values(clients)
-        return np.stack([self._values(clients), second])
-
-    def _values(self, clients: tp.Clients) -> Floats:
-        if not isinstance(self.kernel, kernels.Gini):
-            return clients.scores
-        low, high = self._ends
-        inside = (clients.scores >= low) & (clients.scores <= high)
-        self._space.axes[0].check(clients, clients.scores, inside)
-        return (clients.scores - low) / (high - low)
+        elif isinstance(self.kernel, kernels.Gini):
+            low, high = self._ends
+            self._space.axes[0].check(clients, values, (values >= low) & (values <= high))
+            values = (values - low) / (high - low)
+        return np.stack([values, second])
 
     def conversation(self, clients: int) -> tp.Conversation:
         """Random numbers up; for the AUC noisy class sizes up; seats down, values of pairs up."""

@@ -82,7 +82,7 @@ def draw_turns(
     return {"turns": drawn, "labels": clients.ragged(clients.labels)}
 
 
-@tp.step(cost=turns.early_cost, participates=turns.early)
+@tp.step(cost=turns.turn_cost, participates=turns.early)
 def report_cells(
     clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
 ) -> tp.Reply:
@@ -101,7 +101,7 @@ def report_cells(
     return query.protocol.first_round.reports(clients, query, noise, state)
 
 
-@tp.step(cost=turns.late_cost, participates=turns.late)
+@tp.step(cost=turns.turn_cost, participates=turns.late)
 def report_influences(
     clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
 ) -> tp.Reply:

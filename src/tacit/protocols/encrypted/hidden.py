@@ -94,7 +94,7 @@ def reveal_setting(figures: str = "AUC") -> Any:
     )
 
 
-class HiddenAUC(tp.ScaledScores, tp.Declarations, declared.RevealsFigure):
+class HiddenAUC(tp.ScaledScores, tp.Declarations):
     """Thresholds, terms and results of an AUC with its certain half-range; its cases and laws."""
 
     thresholds: int | tuple[float, ...] | None

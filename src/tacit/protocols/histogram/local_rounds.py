@@ -145,7 +145,7 @@ def draw_report_turns(
     return {"turns": turns.drawn_turns(clients, noise, state)}
 
 
-@tp.step(cost=turns.early_cost, participates=turns.early)
+@tp.step(cost=turns.turn_cost, participates=turns.early)
 def report_positions(
     clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
 ) -> tp.Reply:
@@ -163,7 +163,7 @@ def report_positions(
     return position_round(query.protocol.epsilon).reports(clients, query, noise, state)
 
 
-@tp.step(cost=turns.late_cost, participates=turns.late, shares=releases.planned_clients)
+@tp.step(cost=turns.turn_cost, participates=turns.late, shares=releases.planned_clients)
 def report_leaves(
     clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
 ) -> tp.Reply:

@@ -96,7 +96,7 @@ class _Run:
     def __init__(self, protocol: Any, clients: int) -> None:
         self.protocol, self.clients = protocol, clients
         self.answered, self.single, self.replicates = clients, True, 1
-        self.noises = releases.planned_noises(protocol.trust, clients)
+        self.noises = float(releases.noises_of(protocol.trust, clients, clients))
         self.source: np.random.Generator | None = None
 
     def asked(

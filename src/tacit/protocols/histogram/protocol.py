@@ -479,7 +479,7 @@ class ScoreHistogram(CountingProtocol):
 
     def summed_noise(self, height: int, clients: int) -> trees.TreeNoise:
         """The errors of the sum of all strata's trees, where so many clients answer."""
-        noises = releases.planned_noises(self.trust, clients) * self.strata
+        noises = float(releases.noises_of(self.trust, clients, clients)) * self.strata
         return counting.tree_noise(steps.tree_fields(self, height), noises)
 
     def noiseless_value(self, clients: tp.Clients) -> float:
