@@ -88,19 +88,3 @@ def test_without_an_epsilon_one_is_audited(trust: str) -> None:
     result = run("--protocol", "score-histogram", "--trust", trust, "--height", 2, "--quick")
     assert result.exit_code == 0, result.output
     assert "summed_trees  record  1 " in result.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ((), "give --protocol, or --self-test"),
-        (("--protocol", "exact", "--epsilon", 1), "--epsilon cannot be used with --protocol exact"),
-        (("--protocol", "dpauc", "--epsilon", 0), "epsilon must be positive and finite, got 0.0"),
-        (("--protocol", "all", "--epsilon", 1, "--height", 3), "takes no settings but --epsilon"),
-        (("--protocol", "dpauc", "--epsilon", 1, "--height", 3), "--height cannot be used with"),
-        (("--self-test", "--epsilon", 1), "--self-test takes no protocol and no settings"),
-        (("--protocol", "none"), "'none' is not one of"),
-    ],
-)
-def test_bad_input_is_one_sentence(arguments: tuple[object, ...], sentence: str) -> None:
-    assert sentence in terminal.refusal_of(run(*arguments))

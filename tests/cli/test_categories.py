@@ -94,18 +94,6 @@ def test_private_groups_are_compared_and_sites_reported(files: Path, tmp_path: P
         assert heading in page
 
 
-def test_options_that_do_not_fit_are_refused(files: Path) -> None:
-    site = files / "g0.csv"
-    fedauc = (site, "--protocol", "fedauc", "--epsilon", 1)
-    assert "--scores cannot be used with --protocol fedauc" in refusal(*fedauc, "--scores", "a,b")
-    grouped = (site, "--protocol", "grouped-histogram", "--epsilon", 1)
-    assert "grouped-histogram needs --private-group" in refusal(*grouped)
-    both = (*grouped, "--private-group", "ward")
-    assert "--private-group needs --group-names" in refusal(*both)
-    more = (*both, "--group-names", "x,y,z", "--rescale", 0, 1)
-    assert "--rescale cannot be used with --private-group" in refusal(*more)
-
-
 def _two_classes(folder: Path, scores: str) -> Path:
     """A file of two records, the second of which has these scores."""
     path = folder / "two.csv"

@@ -46,28 +46,9 @@ def test_a_file_is_known_by_any_spelling(files: str) -> None:
     assert "north.csv: 160 records, 20 positive" in found.output
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (("--score", "a", "--score", "b"), "--score is given twice, as a and b"),
-        (("--label", "north.csv=a", "--label", "north.csv=b"), "--label is given twice"),
-        (("--score", "nort.csv=risk"), "FILE= names one of north.csv, south.csv"),
-        (("--positive", "nort.csv=yes"), "FILE= names one of north.csv, south.csv"),
-        (("--score", "north.csv=risk"), "north.csv has no column 'label'"),
-        (OWN[:4], "name the word that means 1: --positive yes"),
-    ],
-)
-def test_what_does_not_fit_is_refused(given: tuple[str, ...], said: str) -> None:
-    found = run("evaluate", "north.csv", "south.csv", *given, *RUN)
-    assert (found.exit_code, said in found.output) == (2, True), found.output
-
-
 def test_a_mapping_names_files_that_are_read() -> None:
     with pytest.raises(tacit.DataError, match=r"a column of scores was named for east\.csv"):
         tacit.read("south.csv", {"east.csv": "risk"})
-
-
-COMPARED = ("--epsilon", "30", "--seed", "3", "--exact", "--json")
 
 
 def test_a_comparison_reads_a_file_s_own_columns() -> None:
@@ -84,34 +65,8 @@ def test_a_comparison_reads_a_file_s_own_columns() -> None:
         Path(f"{name}.csv").write_text("\n".join([head, *texts]) + "\n")
     own = ("--score", "b.csv=rival", "--versus", "b.csv=risk", "--label", "b.csv=died")
     usual = ("--score", "new", "--versus", "old")
-    found = run("compare", "a.csv", "b.csv", *usual, *own, *COMPARED)
-    alike = run("compare", "a.csv", "c.csv", *usual, *COMPARED)
+    more = ("--epsilon", "30", "--seed", "3", "--exact", "--json")
+    found = run("compare", "a.csv", "b.csv", *usual, *own, *more)
+    alike = run("compare", "a.csv", "c.csv", *usual, *more)
     assert found.exit_code == alike.exit_code == 0, found.output
     assert json.loads(found.output)["difference"] == json.loads(alike.output)["difference"]
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (("--score", "north.csv=risk", "--versus", "old"), "--score names no column of south.csv"),
-        (
-            ("--score", "risk", "--score", "south.csv=x", "--versus", "y", "--versus=south.csv=x"),
-            "--versus names the same column as --score, 'x'",
-        ),
-    ],
-)
-def test_a_comparison_needs_two_columns_of_every_file(given: tuple[str, ...], said: str) -> None:
-    found = run("compare", "north.csv", "south.csv", *given, "--epsilon", "1")
-    assert found.exit_code == 2
-    assert said in found.output
-
-
-def test_a_comparison_takes_a_pattern_with_a_file_s_own_columns() -> None:
-    own = ("--score", "north.csv=risk", "--label", "north.csv=died", "--positive", "north.csv=yes")
-    found = run("compare", "[ns]*.csv", *own, "--versus", "other", "--score", "score", *COMPARED)
-    assert "has no column 'other'" in found.output
-
-
-def test_a_database_has_no_files_to_name() -> None:
-    found = run("evaluate", "duckdb://x.db", "--table", "t", "--score", "x.csv=s", *RUN)
-    assert "--score x.csv=s: FILE= needs files, not a database" in found.output

@@ -97,38 +97,6 @@ def test_without_the_extra_one_sentence_says_what_to_install(
     )
 
 
-FIRST = ("--ledger", "north=first.db")
-ONCE = "given once for each name, as CLIENT=FILE, got"
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ((*PAIRS, "--engine", "spu"), "own ledger: ledgers must be given for north, south"),
-        ((*PAIRS, "--engine", "ideal", *FIRST), "ledgers need engine 'spu'"),
-        (
-            ("--protocol", "dpauc", "--epsilon", "1", "--engine", "spu"),
-            "computes nothing between clients",
-        ),
-        *(
-            # a second ledger would leave the limit of the first one out, without a word
-            ((*PAIRS, *FIRST, "--ledger", text), f"{ONCE} '{text}'")
-            for text in ("north", "=north.db", "north=", "north=second.db")
-        ),
-        *(
-            # the server knows no ranks here; the protocol that has allocations sends them all
-            (
-                (*RANKED, "--allocation", given),
-                "--allocation cannot be used with --protocol fedauc; published-fedauc has it",
-            )
-            for given in ("adaptive", "fixed(sensitivity=local)")
-        ),
-    ],
-)
-def test_what_does_not_fit_is_refused(tmp_path: Path, options: tuple[str, ...], said: str) -> None:
-    assert said in terminal.refusal_of(run(tmp_path, *options))
-
-
 def test_a_failing_party_is_told_in_one_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -71,14 +70,10 @@ def test_groups_say_how_many_records_of_all_were_left_out_beside_exact_figures(
     shown = run(*options)
     assert ("50: 30 without a score, 20 without a label" in shown.stdout) is exact
     assert (LEFT_OUT in shown.stderr) is not exact
-    written = run(*options, "--json").stdout
+    content = content_of(*options)
     counts = {"private": False, "records": 50, "scores": 30, "labels": 20}
-    assert json.loads(written)["missing"] == (
-        counts if exact else {"private": True, "counted": False}
-    )
-    (tmp_path / "g.json").write_text(written)
-    assert run("report", tmp_path / "g.json", "-o", tmp_path / "g.html").exit_code == 0
-    page = (tmp_path / "g.html").read_text()
+    assert content["missing"] == (counts if exact else {"private": True, "counted": False})
+    page = page_of(content, tmp_path)
     assert (ON_PAGE in page, OUTSIDE in page) == (exact, exact)
 
 
@@ -109,26 +104,3 @@ def test_a_noisy_count_costs_a_part_of_epsilon(ward: str, tmp_path: Path) -> Non
 def test_split_clients_have_shares_of_what_was_left_out(ward: str) -> None:
     content = content_of("evaluate", ward, "--split", 4, *DROPPED, *HISTOGRAM)
     assert content["missing"]["records"] == 50
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--count-missing", 0.1], "--count-missing needs --missing drop"),
-        ([*DROPPED, "--count-missing", 8], "must be below epsilon, 8, got 8.0"),
-        ([*DROPPED, "--count-missing", -1], "epsilon must be positive"),
-        ([*DROPPED, "--person", "room", "--count-missing", 1], "cannot be used where a"),
-        ([*DROPPED, "--groups", "room", "--count-missing", 1], "cannot be used with --g"),
-    ],
-)
-def test_what_cannot_be_is_refused(ward: str, options: list[Any], said: str) -> None:
-    done = run("evaluate", ward, *HISTOGRAM, *options)
-    assert done.exit_code == 2
-    assert said in done.stderr
-
-
-def test_a_database_and_a_protocol_without_epsilon_are_refused(ward: str) -> None:
-    table = ("duckdb://x.db", "--table", "t", *DROPPED)
-    assert "leave records out in --query" in run("evaluate", *table, *HISTOGRAM).stderr
-    exact = ("--protocol", "exact", *DROPPED, "--count-missing", 1)
-    assert "has no epsilon of which" in run("evaluate", ward, *exact).stderr

@@ -12,23 +12,20 @@ import pyarrow.csv as pa_csv
 import pytest
 
 import tacit
-from tests.terminal import content_of, refusal_of, run
+from tests.terminal import content_of
 
 HISTOGRAM = ("--protocol", "score-histogram", "--epsilon", "2")
-PAIRS = ("--protocol", "paired-ustatistic", "--epsilon", "2", "--kernel")
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One file of scores, the same as log-odds, and one of pairs of ratings."""
+    """One file of scores, and one of pairs of ratings."""
     made = tmp_path_factory.mktemp("records")
     scores, labels = tacit.binormal_scores(2000, 3000, 0.8, seed=0)
-    odds = np.clip(np.log(scores / (1 - scores)), -20, 20)
     rng = np.random.default_rng(0)
     first = rng.integers(1, 7, 3000)
     second = np.clip(first + rng.integers(-2, 3, 3000), 1, 6)
     pa_csv.write_csv(pa.table({"score": scores, "label": labels}), made / "scores.csv")
-    pa_csv.write_csv(pa.table({"score": odds, "label": labels}), made / "odds.csv")
     pa_csv.write_csv(pa.table({"score": first, "other": second}), made / "ratings.csv")
     return made
 
@@ -41,10 +38,6 @@ def is_near(result: dict[str, Any], figure: str = "auc") -> bool:
     """Whether an estimate is within five of its errors of the exact figure."""
     distance = abs(result[figure]["value"] - result["exact"])
     return bool(distance < 5 * result[figure]["standard_error"] + 1e-5)
-
-
-def refused(*arguments: object) -> str:
-    return refusal_of(run("evaluate", *arguments))
 
 
 def test_a_histogram_says_everything_about_a_classifier(folder: Path) -> None:
@@ -68,25 +61,6 @@ def test_a_calibrator_is_printed_and_saved(folder: Path, tmp_path: Path, method:
     assert loaded.method == method
 
 
-def test_log_odds_need_the_name_of_their_unit(folder: Path) -> None:
-    message = refused(folder / "odds.csv", *HISTOGRAM)
-    assert (
-        "name their unit (--unit percent, --unit log-odds, or --unit real for any other numbers)"
-        in message
-    )
-    assert "odds, row" in message
-    result = evaluated(folder / "odds.csv", "--unit", "log-odds", *HISTOGRAM)
-    assert is_near(result)
-
-
-def test_log_odds_may_be_rescaled_by_public_bounds(folder: Path) -> None:
-    result = evaluated(folder / "odds.csv", "--rescale", -20, 20, *HISTOGRAM)
-    assert is_near(result)
-    said = refused(folder / "odds.csv", "--rescale", -1, 1, *HISTOGRAM)
-    assert "the public bounds" in said
-    assert "name the unit log-odds or real" in said
-
-
 def test_kendalls_tau_of_ratings_needs_no_labels(folder: Path) -> None:
     kernel = "kendall(domain=listed(values=1 2 3 4 5 6))"
     protocol = ("--protocol", "ustatistic", "--kernel", kernel, "--epsilon", 4)
@@ -103,26 +77,3 @@ def test_pairs_of_real_clients_do_not_pretend(folder: Path) -> None:
     assert content["noise"] == "system"
     assert content["protocol"]["matchings"] == 2
     assert "computed by a trusted party" in content["warnings"][0]
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--protocol", "score-histogram", "--trust", "local"), "local needs an epsilon"),
-        ((*HISTOGRAM, "--height", 25), "height must be from 1 to 24, got 25"),
-        ((*HISTOGRAM, "--thresholds", 9), "thresholds must be between 0 and 1, got 9"),
-        ((*HISTOGRAM, "--save-calibrator", "x.json"), "--save-calibrator needs --calibrate"),
-        (("--protocol", "dpauc", "--epsilon", 1, "--calibrate", "bbq"), "--calibrate cannot be"),
-        (("--protocol", "ustatistic", "--epsilon", 1), "--protocol ustatistic needs --kernel"),
-        (("--protocol", "two-round-auc"), "--protocol two-round-auc needs --epsilon"),
-        ((*PAIRS, "kendall"), "--protocol paired-ustatistic with these settings needs --second"),
-        ((*PAIRS, "auc(low=0, high=2)"), "kernel: auc has no parameter 'low'"),
-        ((*PAIRS, "gini(low=1)"), "a range must run from a lower to a higher end"),
-        ((*PAIRS, "auc", "--matchings", -1), "matchings must be a whole number from 1"),
-        ((*PAIRS, "gini", "--noise", "randomised-response"), "flips values of 0 and 1"),
-    ],
-)
-def test_what_does_not_belong_is_refused(
-    folder: Path, options: tuple[object, ...], message: str
-) -> None:
-    assert message in refused(folder / "scores.csv", *options)

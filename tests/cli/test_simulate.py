@@ -48,13 +48,6 @@ def test_a_pattern_gives_one_result_whatever_the_workers(tmp_path: Path) -> None
     assert 0.7 < result["auc"]["value"] < 0.85
 
 
-def test_lines_say_that_it_is_a_simulation(tmp_path: Path) -> None:
-    made = simulated(written(tmp_path), "--protocol", "two-round-auc", "--epsilon", "2")
-    assert made.exit_code == 0, made.output
-    assert "this is a simulation: every record is taken for a client" in made.output
-    assert made.stderr == ""
-
-
 def test_scores_in_percent_are_converted(tmp_path: Path) -> None:
     clients = records_of(2000)
     for name, factor in (("percent", 100.0), ("probability", 1.0)):
@@ -68,20 +61,11 @@ def test_scores_in_percent_are_converted(tmp_path: Path) -> None:
     assert values[0]["auc"]["value"] == pytest.approx(values[1]["auc"]["value"], abs=0.01)
 
 
-def test_what_cannot_be_simulated_is_one_sentence(tmp_path: Path) -> None:
-    pattern = written(tmp_path)
-    for arguments, message in (
-        (("--protocol", "fedauc", "--epsilon", "1"), "fedauc with these settings has no reports"),
-        (("--protocol", "ustatistic", "--kernel", "kendall", "--epsilon", "1"), "second values"),
-        ((*USTATISTIC, "--score", "points"), "no column 'points'"),
-    ):
-        assert message in terminal.refusal_of(simulated(pattern, *arguments))
-    assert "needs files, not a database" in simulated("duckdb://x.duckdb", *USTATISTIC).stderr
-
-
 def test_no_signal_has_its_exit_status(tmp_path: Path) -> None:
     settings = ("--protocol", "hierarchical-auc", "--epsilon", "0.01", "--seed", "1")
-    assert simulated(written(tmp_path, 40), *settings).exit_code == 3
+    made = simulated(written(tmp_path, 40), *settings)
+    assert (made.exit_code, made.stderr) == (3, "")
+    assert "this is a simulation: every record is taken for a client" in made.output
 
 
 def test_progress_is_shown_on_a_terminal_only(

@@ -44,10 +44,6 @@ def test_patterns_folders_and_databases_give_the_same_figure(tmp_path: Path) -> 
         value(address, "--query", "SELECT * FROM scored", *more),
     }
     assert len(figures) == 1
-
-
-def test_a_pattern_is_split_and_has_persons_as_files_do(tmp_path: Path) -> None:
-    pattern = parts(tmp_path, table())
     assert 0 < value(pattern, "--split", "4", *HISTOGRAM, "--seed", "1") < 1
 
 
@@ -66,37 +62,6 @@ def test_the_statement_and_its_counts(tmp_path: Path) -> None:
     assert figure == value(address, "--table", "scored", *one_round)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ((), "Missing argument 'FILES...'"),
-        (("--counts", "x.csv", "y.csv"), "--counts cannot be used with FILES"),
-        (("--counts", "x.csv", "--split", "3"), "--split needs records, and --counts has none"),
-        (("x.csv", "--table", "t"), "--table and --query need a database's address"),
-        (("duckdb://x",), "a database needs --table or --query, one of them"),
-        (("duckdb://x", "y.csv", "--table", "t"), "must be the only one of FILES"),
-        (("duckdb://x", "--table", "t", "--second", "s"), "need files, not a database"),
-        (("duckdb://x", "--table", "t", "--groups", "g"), "--groups needs files, not a database"),
-        (("duckdb://nowhere", "--table", "t"), "nowhere does not exist"),
-        (("postgresql://a:secret@h/d", "--table", "t"), "a password must not be part of"),
-    ],
-)
-def test_what_does_not_go_together(arguments: tuple[str, ...], sentence: str) -> None:
-    made = run("evaluate", *arguments, *HISTOGRAM)
-    assert made.exit_code == 2
-    assert sentence in made.stderr
-    assert "secret" not in made.output
-
-
-def test_protocols_that_need_records_have_no_statement() -> None:
-    made = run("sql", "--table", "t", "--protocol", "fedauc")
-    assert made.exit_code == 2
-    assert "needs records: counts in cells are not enough" in made.stderr
-    assert "give --table or --query" in run("sql", "--protocol", "dpauc").stderr
-    made = run("sql", "--table", "t", "--protocol", "dpauc", "--unit", "percent")
-    assert "give a --query that divides by 100" in made.stderr
-
-
 def test_groups_and_classes_take_patterns_and_folders(tmp_path: Path) -> None:
     records = table().append_column("other", pa.array([0.5] * 4000))
     pattern = parts(tmp_path, records)
@@ -104,12 +69,8 @@ def test_groups_and_classes_take_patterns_and_folders(tmp_path: Path) -> None:
     made = [run("evaluate", source, *settings) for source in (pattern, str(tmp_path))]
     assert [each.exit_code for each in made] == [0, 0], made[0].output
     classes = ("--scores", "score,other", "--classes", "0,1", "--trust", "exact-sum")
-    made = [run("evaluate", pattern, "--protocol", "multiclass-histogram", *classes)]
-    assert made[0].exit_code == 0, made[0].output
-    refused = run(
-        "evaluate", "duckdb://x", "--table", "t", "--protocol", "multiclass-histogram", *classes
-    )
-    assert "--scores needs files, not a database" in refused.stderr
+    found = run("evaluate", pattern, "--protocol", "multiclass-histogram", *classes)
+    assert found.exit_code == 0, found.output
 
 
 def test_a_request_to_terminate_leaves_no_temporary_files(

@@ -37,12 +37,6 @@ def test_records_are_grouped_by_client_and_keep_their_order() -> None:
     assert (clients.count, clients.records, clients.positives) == (3, 5, 3)
 
 
-def test_without_ids_there_is_one_unnamed_client() -> None:
-    clients = Clients.from_arrays([0.1, 0.2], [True, False])
-    assert (clients.count, clients.names, clients.name(0)) == (1, (), "client 0")
-    assert clients.labels.dtype == np.int8
-
-
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30))
 def test_grouping_is_that_of_a_naive_loop(ids: Any) -> None:
     scores = np.arange(len(ids)) / len(ids)
@@ -102,59 +96,85 @@ def test_a_label_other_than_zero_and_one_is_refused(value: Any) -> None:
         Clients.from_arrays([0.1, 0.2, 0.3], [0, 1, value])
 
 
-def test_a_wrong_label_of_finished_arrays_is_refused_with_its_place() -> None:
-    offsets = np.array([0, 1, 3])
-    with refused("labels must be 0 or 1, got 7 in y, row 2"):
-        Clients(np.zeros(3), np.array([0, 1, 7], dtype=np.int8), offsets, ("x", "y"))
+def of_offsets(offsets: list[int], names: tuple[str, ...], labels: Any = (0, 0)) -> Clients:
+    """Clients of finished arrays."""
+    return Clients(np.zeros(2), np.array(labels, dtype=np.int8), np.array(offsets), names)
+
+
+IDS = "client ids must be one axis of integers or strings"
+BOTH = "client ids must be all integers or all strings"
+LENGTHS = "scores, labels and client ids must have one length"
+SECOND: Any = {"second": [2]}
+PERSONS: Any = {"persons": ["p"]}
+NO_NUMBER = "could not convert string to float:"
 
 
 @pytest.mark.parametrize(
-    ("scores", "labels", "message"),
+    ("make", "given", "message"),
     [
-        (["high"], [0], "scores must be numbers: could not convert string to float: 'high'"),
-        ([[0.1]], [0], "scores must have one axis, got shape (1, 1)"),
-        ([0.1], [[0]], "labels must have one axis, got shape (1, 1)"),
-        ([0.1], ["yes"], "labels must be 0 or 1, got values of type <U3"),
-        ([0.1, 0.2], [0], "2 scores but 1 labels"),
-        ([], [], "client 0 has no records"),
-    ],
-)
-def test_unfit_arrays_are_refused(scores: Any, labels: Any, message: str) -> None:
-    with refused(message):
-        Clients.from_arrays(scores, np.array(labels, dtype=None if labels else int))
-
-
-@pytest.mark.parametrize(
-    ("ids", "message"),
-    [
-        ([1], "scores, labels and client ids must have one length, got (2,), (2,) and (1,)"),
-        (
-            [1.5, 2.0],
-            "client ids must be one axis of integers or strings, got type float64 of shape (2,)",
+        *(
+            (Clients.from_arrays, given, message)
+            for given, message in (
+                ((["high"], [0]), f"scores must be numbers: {NO_NUMBER} 'high'"),
+                (([[0.1]], [0]), "scores must have one axis, got shape (1, 1)"),
+                (([0.1], [[0]]), "labels must have one axis, got shape (1, 1)"),
+                (([0.1], ["yes"]), "labels must be 0 or 1, got values of type <U3"),
+                (([0.1, 0.2], [0]), "2 scores but 1 labels"),
+                (([], np.zeros(0, dtype=int)), "client 0 has no records"),
+                (([1, 2], [0, 1], [1]), f"{LENGTHS}, got (2,), (2,) and (1,)"),
+                (([1, 2], [0, 1], [1.5, 2]), f"{IDS}, got type float64 of shape (2,)"),
+                (([1, 2], [0, 1], np.array(["a", None])), BOTH),
+                (([1, 2], [0, 1], np.array(["a", 1], dtype=object)), BOTH),
+            )
         ),
-        (np.array(["a", None]), "client ids must be all integers or all strings"),
-        (np.array(["a", 1], dtype=object), "client ids must be all integers or all strings"),
+        *(
+            (of_offsets, given, message)
+            for given, message in (
+                (([0], ()), "at least one client is needed, got none"),
+                (([0, 1], ()), "offsets must run from 0 to 2, got 0 to 1"),
+                (([1, 2], ()), "offsets must run from 0 to 2, got 1 to 2"),
+                (([0, 2, 2], ()), "client 1 has no records"),
+                (([0, 2], ("a", "b")), "1 clients but 2 names"),
+                (([0, 1, 2], ("a", "a")), "client names must be unique, got 'a' twice"),
+                (([0, 2], ("y",), (0, 7)), "labels must be 0 or 1, got 7 in y, row 2"),
+            )
+        ),
+        *(
+            (Clients.from_values, (values, second, ids), message)
+            for ids in (None, [1, 2])
+            for values, second, message in (
+                ([1, 2], [1.0], "2 scores but 1 second values"),
+                ([1, 2], [[1], [2]], "second values must have one axis, got shape (2, 1)"),
+                ([1, 2], ["x", "y"], f"second values must be numbers: {NO_NUMBER} 'x'"),
+            )
+        ),
+        *(
+            (
+                Clients.from_values,
+                ([1, 2, 3], [1, 2, float(value)], ["b", "a", "b"]),
+                f"second values must be finite, got {value} in b, row 2",
+            )
+            for value in ("nan", "inf", "-inf")
+        ),
+        *(
+            (Clients.concatenate, (parts,), message)
+            for parts, message in (
+                ([], "no clients were given"),
+                ([three(), three()], "client names must be unique, got 'a' twice"),
+                *(
+                    (
+                        [Clients.from_values([1]), Clients.from_arrays([1], [0], **more)],
+                        f"1 of 2 batches have {called}: all must, or none",
+                    )
+                    for called, more in (("second values", SECOND), ("persons", PERSONS))
+                ),
+            )
+        ),
     ],
 )
-def test_unfit_client_ids_are_refused(ids: Any, message: str) -> None:
+def test_what_makes_no_clients_is_refused(make: Any, given: Any, message: str) -> None:
     with refused(message):
-        Clients.from_arrays([0.1, 0.2], [0, 1], ids)
-
-
-@pytest.mark.parametrize(
-    ("offsets", "names", "message"),
-    [
-        ([0], (), "at least one client is needed, got none"),
-        ([0, 1], (), "offsets must run from 0 to 2, got 0 to 1"),
-        ([1, 2], (), "offsets must run from 0 to 2, got 1 to 2"),
-        ([0, 2, 2], (), "client 1 has no records"),
-        ([0, 2], ("a", "b"), "1 clients but 2 names"),
-        ([0, 1, 2], ("a", "a"), "client names must be unique, got 'a' twice"),
-    ],
-)
-def test_unfit_offsets_and_names_are_refused(offsets: Any, names: Any, message: str) -> None:
-    with refused(message):
-        Clients(np.zeros(2), np.zeros(2, dtype=np.int8), np.array(offsets), names)
+        make(*given)
 
 
 @pytest.mark.parametrize(
@@ -173,14 +193,10 @@ def test_a_frame_may_hold_clients_as_categories(sites: Any) -> None:
     np.testing.assert_array_equal(clients.scores, [0.2, 0.1])
 
 
-def test_an_arrow_table_of_several_chunks_keeps_its_rows() -> None:
-    part = pa.table({"score": [0.1, 0.2], "label": [0, 1]})
-    clients = Clients.from_frame(pa.concat_tables([part, part]))
-    np.testing.assert_array_equal(clients.scores, [0.1, 0.2, 0.1, 0.2])
-
-
-def test_a_row_is_counted_over_all_chunks() -> None:
+def test_rows_of_an_arrow_table_are_counted_over_all_chunks() -> None:
     good, bad = (pa.table({"score": [0.1, 0.2], "label": [0, label]}) for label in (1, 3))
+    clients = Clients.from_frame(pa.concat_tables([good, good]))
+    np.testing.assert_array_equal(clients.scores, [0.1, 0.2, 0.1, 0.2])
     with refused("labels must be 0 or 1, got 3 in the table, row 4"):
         Clients.from_frame(pa.concat_tables([good, bad]))
 
@@ -214,42 +230,6 @@ def test_values_without_labels_make_clients() -> None:
     assert Clients.from_values([1.0, 2.0]).second is None
 
 
-@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
-def test_a_second_value_that_is_not_finite_is_refused_with_its_place(value: Any) -> None:
-    with refused(f"second values must be finite, got {value} in b, row 2"):
-        Clients.from_values([0.1, 0.2, 0.3], [1, 2, float(value)], ["b", "a", "b"])
-
-
-@pytest.mark.parametrize("ids", [None, [1, 2]])
-@pytest.mark.parametrize(
-    ("second", "message"),
-    [
-        ([1.0], "2 scores but 1 second values"),
-        ([[1.0], [2.0]], "second values must have one axis, got shape (2, 1)"),
-        (["x", "y"], "second values must be numbers: could not convert string to float: 'x'"),
-    ],
-)
-def test_unfit_second_values_are_refused(second: Any, message: str, ids: Any) -> None:
-    with refused(message):
-        Clients.from_values([0.1, 0.2], second, ids)
-
-
-@pytest.mark.parametrize(
-    ("parts", "message"),
-    [
-        ([], "no clients were given"),
-        ([three(), three()], "client names must be unique, got 'a' twice"),
-        (
-            [Clients.from_values([1]), Clients.from_values([1], [2])],
-            "1 of 2 batches have second values: all must, or none",
-        ),
-    ],
-)
-def test_batches_that_do_not_go_together_are_refused(parts: list[Clients], message: str) -> None:
-    with refused(message):
-        Clients.concatenate(parts)
-
-
 def test_a_record_is_named_by_its_client_and_row() -> None:
     clients = three()
     assert [clients.location(record) for record in (0, 3, 4)] == [
@@ -257,7 +237,8 @@ def test_a_record_is_named_by_its_client_and_row() -> None:
         "b, row 3",
         "c, row 1",
     ]
-    assert Clients.from_values([1, 2]).location(1) == "client 0, row 2"
+    unnamed = Clients.from_values([1, 2])
+    assert (unnamed.count, unnamed.names, unnamed.location(1)) == (1, (), "client 0, row 2")
 
 
 WHOLE = replace(

@@ -158,11 +158,6 @@ class TestClients:
         with pytest.raises(DataError, match="person"):
             Clients.from_arrays([0.1, 0.2], [0, 1], persons=np.array(persons, dtype=object))
 
-    def test_batches_with_and_without_persons_do_not_mix(self) -> None:
-        named = Clients.from_arrays([0.1], [0], persons=[1])
-        with pytest.raises(DataError, match="1 of 2 batches have persons"):
-            Clients.concatenate([named, Clients.from_arrays([0.1], [0])])
-
     def test_weights_are_refused_until_their_sensitivity_is_defined(self) -> None:
         with pytest.raises(DataError) as refused:
             Clients.from_arrays([0.1, 0.2], [0, 1], sample_weight=[1.0, 2.0])
@@ -196,13 +191,6 @@ class TestReading:
         path.write_text(f"score,label,who\n0.1,0,a\n0.2,1,{cell}\n")
         with pytest.raises(DataError, match=r"column 'who' has no value.* in .*one.csv, row 2"):
             read(path, person="who")
-
-    def test_numbers_with_fractions_are_no_persons(self, tmp_path: Path) -> None:
-        pq.write_table(
-            pa.table({"score": [0.1], "label": [0], "who": [1.0]}), tmp_path / "one.parquet"
-        )
-        with pytest.raises(DataError, match=r"'who' of .* must hold integers or strings"):
-            read(tmp_path / "one.parquet", person="who")
 
     def test_persons_at_two_clients_are_counted_on_the_screen(self, tmp_path: Path) -> None:
         for name, who in (("north", "a"), ("south", "a"), ("west", "b")):

@@ -179,13 +179,14 @@ def test_a_wrong_value_is_refused_with_its_place(folder: Path, number: int, sour
     [
         ({"score": [True]}, "'score' of NAME must hold numbers, got type bool"),
         ({"site": [1.5]}, "'site' of NAME must hold integers or strings, got type double"),
+        ({"who": [1.5]}, "'who' of NAME must hold integers or strings, got type double"),
     ],
 )
 def test_a_column_of_the_wrong_type_is_refused(
     folder: Path, changed: Any, message: str, source: str
 ) -> None:
     with refused(f"column {message.replace('NAME', named(source))}"):
-        clients_of(source, ONE | changed, client="site")
+        clients_of(source, ONE | {"who": ["p"]} | changed, client="site", person="who")
 
 
 @pytest.mark.parametrize("source", ["a.parquet", *FRAMES])
@@ -207,19 +208,6 @@ def test_files_with_one_stem_are_named_by_their_paths(folder: Path) -> None:
         Path(name).write_text(GOOD)
     clients = read(["north/a.csv", Path("south/a.csv"), "b.csv"])
     assert clients.names == ("north/a.csv", "south/a.csv", "b")
-
-
-def test_the_same_file_twice_is_refused(folder: Path) -> None:
-    Path("a.csv").write_text(GOOD)
-    with refused(f"duplicate file {folder / 'a.csv'}"):
-        read(["a.csv", folder / "a.csv"])
-
-
-def test_the_same_client_in_two_files_is_refused(folder: Path) -> None:
-    save("a.parquet", {"score": [0.1, 0.2], "label": [0, 1], "site": [4, 7]})
-    save("b.csv", {"score": [0.3, 0.4], "label": [0, 1], "site": [7, 8]})
-    with refused("duplicate client '7', found in both a.parquet and b.csv"):
-        read(["a.parquet", "b.csv"], client="site")
 
 
 @pytest.mark.parametrize(
@@ -397,24 +385,6 @@ def test_ids_of_a_csv_file_stay_as_written(folder: Path) -> None:
     assert read("a.csv", client="site").names == ("01", "1", "NA")
 
 
-@pytest.mark.parametrize(
-    ("name", "make", "message"),
-    [
-        ("a.csv", Path.exists, "a.csv does not exist"),
-        ("a.parquet", Path.exists, "a.parquet does not exist"),
-        ("a.csv", Path.mkdir, "a.csv cannot be read: Is a directory"),
-        ("a.csv", os.mkfifo, "a.csv cannot be read: it is no regular file"),
-    ],
-)
-def test_what_is_no_file_is_refused(
-    folder: Path, name: str, make: Callable[[Path], object], message: str
-) -> None:
-    """A pipe is not waited for."""
-    make(Path(name))
-    with refused(message):
-        read(name)
-
-
 finite = st.floats(allow_nan=False, allow_infinity=False)
 record = st.tuples(finite, st.integers(0, 1), st.text('ab,"\n é', min_size=1, max_size=3))
 
@@ -458,6 +428,16 @@ ENDS = ".csv, .csv.gz, .csv.bz2, .tsv, .tsv.gz, .tsv.bz2, .parquet, .pq, .feathe
     ("paths", "options", "message"),
     [
         ([], {}, "at least one file is needed, got none"),
+        ("gone.csv", {}, "gone.csv does not exist"),
+        ("gone.parquet", {}, "gone.parquet does not exist"),
+        ("folder.csv", {}, "folder.csv cannot be read: Is a directory"),
+        ("pipe.csv", {}, "pipe.csv cannot be read: it is no regular file"),  # it does not wait
+        (["a.csv", "./a.csv"], {}, "duplicate file ./a.csv"),
+        (
+            ["b.parquet", "c.csv"],
+            {"client": "site"},
+            "duplicate client '7', found in both b.parquet and c.csv",
+        ),
         ("a.xlsx", {}, f"files must end in {ENDS}, got a.xlsx; save the sheet as CSV"),
         (
             "a.csv",
@@ -469,7 +449,11 @@ ENDS = ".csv, .csv.gz, .csv.bz2, .tsv, .tsv.gz, .tsv.bz2, .parquet, .pq, .feathe
 def test_what_cannot_be_read_is_refused(
     folder: Path, paths: Any, options: Any, message: str
 ) -> None:
+    Path("folder.csv").mkdir()
+    os.mkfifo("pipe.csv")
     put("a.csv", "score,label\n50,1\n130,0\n")
+    save("b.parquet", {"score": [0.1, 0.2], "label": [0, 1], "site": [4, 7]})
+    save("c.csv", {"score": [0.3, 0.4], "label": [0, 1], "site": [7, 8]})
     with refused(message):
         read(paths, **options)
 
@@ -532,24 +516,16 @@ def touch(name: str) -> None:
     os.utime(name, ns=(0, Path(name).stat().st_mtime_ns + 1))
 
 
+@pytest.mark.parametrize("label", [1, 2], ids=["good", "which caused a fault"])
 @pytest.mark.parametrize("change", [append, touch])
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet", "a.csv.gz"])
 def test_a_file_that_changes_while_it_is_read_is_refused(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, change: Any
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, change: Any, label: int
 ) -> None:
-    save(name, {"score": [0.5, 0.25], "label": [0, 1]})
+    save(name, {"score": [0.5, 0.25], "label": [0, label]})
     change_while_decoding(monkeypatch, lambda: change(name))
     with refused(f"{name} changed while it was being read"):
         read(name)
-
-
-def test_a_change_is_named_before_the_fault_it_caused(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    save("a.csv", {"score": [0.5, 0.25], "label": [0, 2]})
-    change_while_decoding(monkeypatch, lambda: append("a.csv"))
-    with refused("a.csv changed while it was being read"):
-        read("a.csv")
 
 
 def wide(records: Any, others: Any) -> Any:

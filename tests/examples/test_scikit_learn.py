@@ -25,7 +25,9 @@ def sites(example: Any) -> Any:
     return example.hospitals(6000, seed=4)
 
 
-def test_private_figures_are_near_exact_ones(example: Any, sites: Any) -> None:
+def test_private_figures_are_near_exact_ones_and_recalibrated_scores_predict_better(
+    example: Any, sites: Any
+) -> None:
     from sklearn.metrics import recall_score, roc_auc_score
 
     tested = example.held_out(sites, seed=4)
@@ -38,10 +40,6 @@ def test_private_figures_are_near_exact_ones(example: Any, sites: Any) -> None:
     assert recall.standard_error < 0.1
     assert tested.result.spent.epsilon == 1.0
     assert tested.result.clients == 4
-
-
-def test_recalibrated_scores_predict_better(example: Any, sites: Any) -> None:
-    tested = example.held_out(sites, seed=4)
     mapped = tested.result.calibrator("isotonic").transform(tested.scores)
     before, after = (np.mean((part - tested.labels) ** 2) for part in (tested.scores, mapped))
     assert after < 0.9 * before

@@ -21,9 +21,9 @@ from tacit.data.errors import DataError
 from tacit.data.form import FileForm
 from tacit.data.reading import read
 from tests.first_hour.messy import ALL, LABELS, SCORES, YES, Messy, replaced, saved, text, worded
+from tests.terminal import refusal_of
 
 NOTE = "note: "
-READABLE = [each for each in ALL if each.options is not None]
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +46,7 @@ def read_with(files: list[str], options: tuple[str, ...]) -> Clients:
 
 
 @pytest.mark.parametrize("messy", ALL, ids=str)
-def test_what_a_check_says(messy: Messy) -> None:
+def test_what_a_check_says_and_that_its_options_read_the_records(messy: Messy) -> None:
     messy.write(Path(messy.name))
     said = check(messy.name)
     if messy.says is None:
@@ -54,26 +54,15 @@ def test_what_a_check_says(messy: Messy) -> None:
     else:
         assert messy.says in said.stdout
         assert said.exit_code == (0 if messy.says.startswith(NOTE) else PROBLEMS)
-
-
-@pytest.mark.parametrize("messy", READABLE, ids=str)
-def test_the_options_that_a_check_names_read_the_records(messy: Messy) -> None:
-    messy.write(Path(messy.name))
-    clients = read_with([messy.name], messy.options or ())
+    if messy.options is None:
+        refused = CliRunner().invoke(main, ["evaluate", messy.name, "--protocol", "exact"])
+        assert messy.name in refusal_of(refused)
+        return
+    clients = read_with([messy.name], messy.options)
     np.testing.assert_array_equal(clients.scores, messy.scores)
     np.testing.assert_array_equal(clients.labels, messy.labels)
-    said = check(messy.name, *(messy.options or ()))
+    said = check(messy.name, *messy.options)
     assert said.exit_code == 0, said.output
-
-
-@pytest.mark.parametrize("messy", [each for each in ALL if each.options is None], ids=str)
-def test_what_no_option_reads_is_refused_in_one_sentence(messy: Messy) -> None:
-    messy.write(Path(messy.name))
-    arguments = ["evaluate", messy.name, "--protocol", "exact"]
-    said = CliRunner().invoke(main, arguments)
-    assert said.exit_code == 2
-    assert len(said.stderr.splitlines()) == 1
-    assert messy.name in said.stderr
 
 
 def test_all_problems_of_all_files_are_said_at_once() -> None:
@@ -171,21 +160,6 @@ def test_a_comma_and_a_point_are_both_decimal_marks_but_not_in_one_number() -> N
     Path("a.csv").write_text(rows.format("1.234,5"))
     with pytest.raises(DataError, match=r"got '1\.234,5' in a\.csv, row 3 .*; write numbers"):
         read_with(["a.csv"], ("--decimal", ","))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--separator", ";;"], "separator must be one character, got ';;'"),
-        (["--separator", ",", "--decimal", ","], "separator must be no part of numbers, got ','"),
-        (["--separator", "5"], "separator must be no part of numbers, got '5'"),
-        (["--positive", " "], "a positive label must have a character, got an empty word"),
-    ],
-)
-def test_an_impossible_form_is_refused(options: list[str], message: str) -> None:
-    saved(text())(Path("a.csv"))
-    said = check("a.csv", *options)
-    assert (said.exit_code, said.stderr) == (2, f"tacit: {message}\n")
 
 
 def test_words_and_commas_are_evaluated() -> None:

@@ -159,8 +159,7 @@ def say_left_out(clients: Clients, names: bool) -> None:
 
 def _by_client(clients: Clients) -> str:
     """The numbers of clients that left any out, where they are few enough for a line."""
-    if clients.left_out is None or len(clients.names) != clients.count:
-        return ""
-    totals = zip(clients.names, clients.left_out.sum(axis=0).tolist(), strict=True)
-    parts = [f"{escaped(name)} {total:,}" for name, total in totals if total]
+    totals = clients.left_out.sum(axis=0).tolist() if clients.left_out is not None else []
+    named = zip(clients.names, totals, strict=False)  # of clients without names, none
+    parts = [f"{escaped(name)} {total:,}" for name, total in named if total]
     return f" ({', '.join(parts)})" if 1 < len(parts) <= MOST_NAMED else ""

@@ -6,6 +6,7 @@ Scores, labels and client ids as flat arrays of one type, or an error that names
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -105,23 +106,26 @@ def validate_clients(clients: Any) -> None:
         raise DataError(f"{clients.name(int(empty[0]))} has no records")
     if clients.names and len(clients.names) != clients.count:
         raise DataError(f"{clients.count} clients but {len(clients.names)} names")
-    _refuse_duplicates(clients.names)
-    _check_finite(clients, clients.scores, SCORES)
+    for name, number in Counter(clients.names).items():
+        if number > 1:
+            raise DataError(f"client names must be unique, got {name!r} twice")
+    infinite, labels = ~np.isfinite(clients.scores), clients.labels
+    remedy = f"; {ENDS_OF_LOG_ODDS}" if clients.unit == LOG_ODDS else ""
+    _refuse_first(clients, clients.scores, infinite, "scores must be finite", remedy)
     check_unit_of(clients.unit, clients.outlier)
     if clients.second is not None:
-        _check_finite(clients, clients.second, SECOND)
-    wrong = np.flatnonzero((clients.labels != 0) & (clients.labels != 1))
-    if wrong.size:
-        location = clients.location(int(wrong[0]))
-        raise DataError(f"labels must be 0 or 1, got {clients.labels[wrong[0]]} in {location}")
+        infinite = ~np.isfinite(clients.second)
+        _refuse_first(clients, clients.second, infinite, "second values must be finite")
+    _refuse_first(clients, labels, (labels != 0) & (labels != 1), "labels must be 0 or 1")
 
 
-def _check_finite(clients: Any, values: NDArray[np.float64], called: str) -> None:
-    wrong = np.flatnonzero(~np.isfinite(values))
-    if wrong.size:
-        location = clients.location(int(wrong[0]))
-        remedy = f"; {ENDS_OF_LOG_ODDS}" if clients.unit == LOG_ODDS and called == SCORES else ""
-        raise DataError(f"{called} must be finite, got {values[wrong[0]]} in {location}{remedy}")
+def _refuse_first(
+    clients: Any, values: NDArray[Any], wrong: NDArray[np.bool_], must: str, remedy: str = ""
+) -> None:
+    """Refuse the first wrong value, with its place."""
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        raise DataError(f"{must}, got {values[first]} in {clients.location(first)}{remedy}")
 
 
 def columns_of(clients: Any) -> dict[str, Any]:
@@ -141,25 +145,6 @@ def check_sizes(columns: dict[str, Any]) -> None:
         if column is not None and len(column) != records:
             called = SECOND if name == "second" else name
             raise DataError(f"{records} scores but {len(column)} {called}")
-
-
-def _refuse_duplicates(names: tuple[str, ...]) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise DataError(f"client names must be unique, got {name!r} twice")
-        seen.add(name)
-
-
-def refuse_weights(weights: object) -> None:
-    """Refuse weights on records.
-
-    Raises
-    ------
-    DataError : for anything but None.
-    """
-    if weights is not None:
-        raise DataError(WEIGHTED)
 
 
 def check_unit_of(

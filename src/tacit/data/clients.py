@@ -19,12 +19,12 @@ from tacit.arrays import Floats
 from tacit.data.categories import Categories
 from tacit.data.checking import (
     SECOND,
+    WEIGHTED,
     as_keys,
     as_labels,
     as_scores,
     check_sizes,
     columns_of,
-    refuse_weights,
     validate_clients,
 )
 from tacit.data.errors import DataError
@@ -117,7 +117,8 @@ class Clients:
             only so many of a person's records count.
         sample_weight : None; weights are refused.
         """
-        refuse_weights(sample_weight)
+        if sample_weight is not None:
+            raise DataError(WEIGHTED)
         columns = _as_columns(scores, labels, second, persons)
         shapes = columns["scores"].shape, columns["labels"].shape
         if client_ids is None:

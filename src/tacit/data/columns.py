@@ -369,8 +369,7 @@ def absent(column: Any) -> NDArray[np.bool_]:
     if is_text(column.type):
         word = pc.ascii_lower(pc.ascii_trim_whitespace(column))
         nothing = pc.or_(nothing, pc.is_in(word, _BLANKS))
-    mask: NDArray[np.bool_] = nothing.to_numpy(zero_copy_only=False)
-    return mask
+    return _mask(nothing)
 
 
 def _numbers(
@@ -484,7 +483,7 @@ def _labels(
 
 def _ids(column: Any, name: str, location: Location, are_keys: bool) -> Any:
     """Ids, of which none is missing; keys are not blank either."""
-    empty = column.is_null().to_numpy(zero_copy_only=False)
+    empty = _mask(column.is_null())
     if are_keys and is_text(column.type):
         empty = empty | _mask(pc.equal(pc.utf8_trim_whitespace(column), ""))
     if empty.any():

@@ -112,38 +112,28 @@ Parties = dict[str, str | None]
 KEY = re.compile(r"[0-9a-fA-F]{64}")
 
 
+def _named(context: click.Context, option: click.Parameter, given: Any) -> Any:
+    """A party's name or several, each of which a party can have; or None where none is given."""
+    for name in (given,) if isinstance(given, str) else given or ():
+        if not NAME.fullmatch(name):
+            raise click.BadParameter(
+                f"a name has 1 to 64 letters, digits, dots, dashes and underscores, got {name!r}"
+            )
+    return given
+
+
 def _parties(context: click.Context, option: click.Parameter, text: str) -> Parties:
     """Names with their keys, where these are given."""
     parties: Parties = {}
     for part in text.split(","):
         name, equals, key = part.partition("=")
-        check_name(name)
+        _named(context, option, name)
         if equals and not KEY.fullmatch(key):
             raise click.BadParameter(f"a key has 64 hexadecimal digits, got {key!r}")
         if name in parties:
             raise click.BadParameter(f"a name appears twice in {text!r}")
         parties[name] = key.lower() if equals else None
     return parties
-
-
-def _named(context: click.Context, option: click.Parameter, given: Any) -> Any:
-    """A party's name or several, or None where none is given."""
-    for name in (given,) if isinstance(given, str) else given or ():
-        check_name(name)
-    return given
-
-
-def check_name(name: str) -> None:
-    """Refuse a name that no party can have.
-
-    Raises
-    ------
-    click.BadParameter : with the name.
-    """
-    if not NAME.fullmatch(name):
-        raise click.BadParameter(
-            f"a name has 1 to 64 letters, digits, dots, dashes and underscores, got {name!r}"
-        )
 
 
 @click.command()
@@ -179,8 +169,10 @@ def init(
     if coordinator == (party is not None):
         raise click.UsageError("give either --coordinator or --party NAME")
     if party is None:
-        key = _coordinator_key(folder)
-        path, text = folder / "plan.toml", plan_text(_plan_name(folder), parties, key, unit)
+        name, identity = folder.resolve().name, Coordinator(folder).identity
+        name = name if NAME.fullmatch(name) else "federation"
+        key = read_identity(identity).public.hex() if identity.exists() else None
+        path, text = folder / "plan.toml", plan_text(name, parties, key, unit)
     else:
         path, text = folder / "party.toml", party_text(party, unit=unit)
     folder.mkdir(parents=True, exist_ok=True)
@@ -190,17 +182,6 @@ def init(
     except FileExistsError:
         raise click.ClickException(f"{path} exists already, and was left as it is") from None
     show(f"written: {path}")
-
-
-def _plan_name(folder: Path) -> str:
-    name = folder.resolve().name
-    return name if NAME.fullmatch(name) else "federation"
-
-
-def _coordinator_key(folder: Path) -> str | None:
-    """The coordinator's public key, where it was made already."""
-    path = Coordinator(folder).identity
-    return read_identity(path).public.hex() if path.exists() else None
 
 
 @click.command()
