@@ -74,13 +74,6 @@ def test_ragged_sums_and_extremes_are_those_of_each_client() -> None:
     np.testing.assert_array_equal(ragged.part(1, 3).sum(), [[9, 4], [1, -1]])
 
 
-@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
-def test_a_score_that_is_not_finite_is_refused_with_its_place(value: Any) -> None:
-    for ids, where in ((["b", "a", "b"], "b, row 2"), (None, "client 0, row 3")):
-        with refused(f"scores must be finite, got {value} in {where}"):
-            Clients.from_arrays([0.1, 0.2, float(value)], [0, 1, 0], ids)
-
-
 def test_whole_scores_that_would_be_rounded_are_refused() -> None:
     bound = "scores that are whole numbers must be below 2**53 in size"
     with refused(f"{bound}, got 9007199254740992 in row 2"):
@@ -101,6 +94,12 @@ def of_offsets(offsets: list[int], names: tuple[str, ...], labels: Any = (0, 0))
     return Clients(np.zeros(2), np.array(labels, dtype=np.int8), np.array(offsets), names)
 
 
+def wrong(value: str) -> list[float]:
+    """Values of which the last is not finite."""
+    return [0.1, 0.2, float(value)]
+
+
+SITES = ["b", "a", "b"]
 IDS = "client ids must be one axis of integers or strings"
 BOTH = "client ids must be all integers or all strings"
 LENGTHS = "scores, labels and client ids must have one length"
@@ -149,12 +148,18 @@ NO_NUMBER = "could not convert string to float:"
             )
         ),
         *(
-            (
-                Clients.from_values,
-                ([1, 2, 3], [1, 2, float(value)], ["b", "a", "b"]),
-                f"second values must be finite, got {value} in b, row 2",
-            )
+            (make, given, f"{called} must be finite, got {value} in {place}")
             for value in ("nan", "inf", "-inf")
+            for make, called, given, place in (
+                (
+                    Clients.from_values,
+                    "second values",
+                    ([1, 2, 3], wrong(value), SITES),
+                    "b, row 2",
+                ),
+                (Clients.from_arrays, "scores", (wrong(value), [0, 1, 0], SITES), "b, row 2"),
+                (Clients.from_arrays, "scores", (wrong(value), [0, 1, 0]), "client 0, row 3"),
+            )
         ),
         *(
             (Clients.concatenate, (parts,), message)

@@ -71,7 +71,8 @@ def show_ledger(path: str, dataset: str | None, delta: float) -> None:
         chosen = names if dataset is None else [dataset]
         lines = [*_heading(pages), ""]
         lines += aligned(_bound_rows(pages, chosen, delta, together=dataset is None))
-        lines += ["", *aligned(_limit_rows(pages, chosen)), "", NOTES]
+        limits = [(name, *_limit_cells(each)) for name in chosen for each in pages.spending(name)]
+        lines += ["", *aligned([LIMIT_HEADING, *limits]), "", NOTES]
     show("\n".join(lines))
 
 
@@ -228,13 +229,6 @@ def _shown(history: Mapping[Cost, int]) -> list[Adjacency]:
     """The adjacencies of records, and those of persons where a run was about persons."""
     about_persons = any(cost.adjacency in composition.OF_PERSON.values() for cost in history)
     return [each for each in Adjacency if about_persons or each in composition.OF_PERSON]
-
-
-def _limit_rows(pages: Pages, names: Sequence[str]) -> list[Sequence[str]]:
-    rows: list[Sequence[str]] = [LIMIT_HEADING]
-    for name in names:
-        rows += [(name, *_limit_cells(each)) for each in pages.spending(name)]
-    return rows
 
 
 def _limit_cells(spending: Spending) -> tuple[str, ...]:
