@@ -73,7 +73,9 @@ def test_groups_say_how_many_records_of_all_were_left_out_beside_exact_figures(
     content = content_of(*options)
     counts = {"private": False, "records": 50, "scores": 30, "labels": 20}
     assert content["missing"] == (counts if exact else {"private": True, "counted": False})
-    page = page_of(content, tmp_path)
+    (tmp_path / "g.json").write_text(json.dumps(content))
+    assert run("report", tmp_path / "g.json", "-o", tmp_path / "g.html").exit_code == 0
+    page = (tmp_path / "g.html").read_text()
     assert (ON_PAGE in page, OUTSIDE in page) == (exact, exact)
 
 

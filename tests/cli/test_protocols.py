@@ -12,6 +12,7 @@ import pyarrow.csv as pa_csv
 import pytest
 
 import tacit
+from tacit.results.saved.reading import check_result
 from tests.terminal import content_of
 
 HISTOGRAM = ("--protocol", "score-histogram", "--epsilon", "2")
@@ -53,6 +54,7 @@ def test_a_calibrator_is_printed_and_saved(folder: Path, tmp_path: Path, method:
     file = tmp_path / "map.json"
     options = (*HISTOGRAM, "--calibrate", method, "--save-calibrator", file)
     result = evaluated(folder / "scores.csv", "--split", 10, *options)
+    check_result(result)
     assert result["calibrator"] == json.loads(file.read_text())
     loaded = tacit.Calibrator.load(file)
     mapped = loaded.transform(np.linspace(0, 1, 11))
