@@ -16,6 +16,7 @@ from scipy import stats
 from tacit import Clients, binormal_scores, evaluate
 from tacit.counts.tree_budget import epsilon_by_level
 from tacit.data.errors import DataError
+from tacit.privacy.cost import UNPROTECTED
 from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import ClientState
 from tacit.protocol.trust import SecureSum
@@ -30,6 +31,10 @@ from tests.federations import binormal_clients
 
 SHARED = ScoreHistogram("secure-sum", 1.0, 10, scale="even")
 LOOKS = ScoreHistogram("secure-sum", 1.0)
+
+
+def test_exact_sums_name_no_guarantee() -> None:
+    assert ScoreHistogram("exact-sum").guarantee == UNPROTECTED
 
 
 def test_the_first_choice_that_applies_is_taken() -> None:
