@@ -354,8 +354,8 @@ def test_stored_labels_are_flipped_once_at_their_rate(tmp_path: Path, no_room: N
     state = ClientState()
     first, again = (tacit.evaluate(stored, protocol, seed, state=state) for seed in (1, 2))
     (note,) = state.notes.values()
-    flipped = np.unpackbits(note.bits)[:40_000]
-    assert note.bits.nbytes == 5_000
+    flipped = np.unpackbits(note.labels)[:40_000]
+    assert note.labels.nbytes == 5_000
     assert abs(flipped.mean() - records["label"].to_numpy().mean() * 0.4621 - 0.2689) < 0.0133
     assert first.auc.value == again.auc.value
     assert again.spent.epsilon == 0

@@ -73,7 +73,7 @@ def cell_counts(
     index, shape = cell * clients.count + clients.client_of_record, (thresholds.size, clients.count)
     counts = [
         np.bincount(index[chosen], minlength=math.prod(shape))
-        for chosen in (..., *(labels.reshape(-1, labels.shape[-1]) == 1))
+        for chosen in (..., *(labels.reshape(math.prod(labels.shape[:-1]), labels.shape[-1]) == 1))
     ]
     return np.reshape(counts[1:], (*labels.shape[:-1], *shape)), counts[0].reshape(shape)
 
