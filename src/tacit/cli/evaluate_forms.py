@@ -114,7 +114,7 @@ def category_names(
     Parameters
     ----------
     protocol : its name; None where it is chosen later.
-    settings : those that were given; classes that were not are called as their columns.
+    settings : the given settings; without ``classes`` the columns' names are the classes.
     params : the options of ``tacit evaluate``.
 
     Raises

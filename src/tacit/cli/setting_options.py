@@ -103,8 +103,8 @@ class SettingsCommand(click.Command):
         """Read the arguments; the command gets those of the protocol that are given as one."""
         ctx.meta[CHOSEN] = self._wanted(args)
         rest = super().parse_args(ctx, args)
-        own = {each.name for each in super().get_params(ctx)}
-        settings = {name: ctx.params.pop(name) for name in list(ctx.params) if name not in own}
+        declared = {each.name for each in super().get_params(ctx)}
+        settings = {name: ctx.params.pop(name) for name in list(ctx.params) if name not in declared}
         ctx.params["settings"] = {k: v for k, v in settings.items() if v is not None}
         return rest
 

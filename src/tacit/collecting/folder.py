@@ -120,7 +120,7 @@ def sealed_payloads(bodies: Sequence[bytes], stages: int) -> list[Payloads]:
 
 @dataclass(frozen=True)
 class StoredReports:
-    """The reports of one stage in sealed batches, and those that are not sealed yet.
+    """The reports of one stage: sealed batches, and reports in logs.
 
     Parameters
     ----------

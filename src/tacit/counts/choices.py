@@ -135,10 +135,10 @@ class Choices:
         alone, area = seen.of(np.array([row])), float(seen.area[row])
         tree = self._tree(alone, area, left, with_number=rounds > 1)
         if step.look and step.scale is not None and rounds == 2:
-            # a look into crowds, where a tree can follow it: with no number after the last round
-            into_crowds = replace(step, parts=looks.FIRST_PARTS)
-            if self._tree(alone, area, left - into_crowds.parts, False) is not None:
-                return into_crowds
+            # a zoom, if a tree can follow it: after the last round there is no number
+            zoom = replace(step, parts=looks.FIRST_PARTS)
+            if self._tree(alone, area, left - zoom.parts, False) is not None:
+                return zoom
         return step if tree is None or (step.zooms and rounds > 2) else tree
 
     def _tree(self, seen: Seen, area: float, left: int, with_number: bool) -> Next | None:

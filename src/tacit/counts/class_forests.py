@@ -197,8 +197,8 @@ def _part(made: ClassForests, number: int, name: str, auc: Estimate, axis: Score
 
 def _recall(made: ClassForests, number: int) -> Estimate:
     """The fraction of a class's records whose score of it is the largest."""
-    own = slice(2 * number, 2 * number + 2)
-    return _fraction(made.hits.leaves[own, 0], made.hits.totals()[1][own])
+    both = slice(2 * number, 2 * number + 2)
+    return _fraction(made.hits.leaves[both, 0], made.hits.totals()[1][both])
 
 
 def _fraction(counts: Floats, variances: Floats) -> Estimate:

@@ -43,8 +43,8 @@ def tenseal_api() -> Any:
 class Parameters:
     """Parameters of a scheme.
 
-    SEAL refuses those that its table does not allow for 128 bits of security against classical
-    attacks with ternary secrets: that of the Homomorphic Encryption Standard (Albrecht et al. 2018,
+    SEAL refuses parameters beyond its table for 128 bits of security against classical attacks
+    with ternary secrets: that of the Homomorphic Encryption Standard (Albrecht et al. 2018,
     Table 1).
 
     Parameters
