@@ -148,7 +148,7 @@ def result_from_forests(
     variance = area_variance(made.areas, made.positives, made.negatives)
     nothing = np.full(made.areas.value.shape[:-1], np.nan)
     single = made.areas.value.ndim == 1
-    breakdown, silence = None, ""
+    breakdown, withheld = None, ""
     if single:
         aucs = area_estimates(made.areas, made.positives, made.negatives)
         parts = tuple(
@@ -156,8 +156,8 @@ def result_from_forests(
             for number, (name, auc) in enumerate(zip(classes, aucs, strict=True))
         )
         missing = (f"{part.name} has no AUC, {part.reason}" for part in parts if part.reason)
-        silence = next((f"no figure: class {each}" for each in missing), "")
-        breakdown = Breakdown("class", parts, {} if silence else _overall(made))
+        withheld = next((f"no figure: class {each}" for each in missing), "")
+        breakdown = Breakdown("class", parts, {} if withheld else _overall(made))
     return ServerResult(
         value=made.areas.value.mean(axis=-1),
         privacy_error=np.sqrt(variance.sum(axis=-1)) / count,
@@ -167,7 +167,7 @@ def result_from_forests(
         approximation_error=np.sqrt(made.areas.cell_variance).mean(axis=-1),
         warnings=(SAMPLING_NOTE,) if single else (),
         breakdown=breakdown,
-        silence=silence,
+        withheld=withheld,
     )
 
 

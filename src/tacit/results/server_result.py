@@ -43,7 +43,7 @@ class ServerResult:
         protocol's figure has, where there are none.
     breakdown : figures of classes or of private groups; None where there are none.
     sites : the figures of every client that released its own counts; None where none did.
-    silence : why no figure may be given, where class sizes alone do not say it; empty for nothing.
+    withheld : why no figure may be given, where class sizes alone do not say it; empty for nothing.
     laplace_error : the part of ``privacy_error`` that is one draw of Laplace noise, same shape.
     division : how epsilon was divided by what was seen, and why, in a line; None where it was
         settled before.
@@ -67,7 +67,7 @@ class ServerResult:
     limits: tuple[float, float] = figure.EVERYWHERE
     breakdown: Breakdown | None = None
     sites: Sites | None = None
-    silence: str = ""
+    withheld: str = ""
     laplace_error: Floats | float = 0.0
     law: errors.ErrorLaw | None = None
     division: str | None = None
@@ -103,9 +103,9 @@ class ServerResult:
         larger has a warning.
         """
         raw = self._raw_estimate()
-        if not math.isfinite(raw.value) and not self.silence:
+        if not math.isfinite(raw.value) and not self.withheld:
             return self
-        reason = self._silence(raw)
+        reason = self._withheld_for(raw)
         if reason is not None:
             value = np.full_like(self.value, np.nan)
             warnings = (*self.warnings, reason)
@@ -129,10 +129,10 @@ class ServerResult:
     def _kind(self) -> str:
         return f"value in [{self.limits[0]:g}, {self.limits[1]:g}]"
 
-    def _silence(self, raw: Estimate) -> str | None:
+    def _withheld_for(self, raw: Estimate) -> str | None:
         """Why no figure is given; None where one is given."""
-        if self.silence:
-            return self.silence
+        if self.withheld:
+            return self.withheld
         smaller, error = self._smaller_class, float(self.positives_error)
         if figure.is_class_too_small(smaller, error):
             return figure.class_too_small(smaller, error)

@@ -404,7 +404,7 @@ def classes_forecast(
         return None
     first = protocol.first_round(expected_forests(protocol, scenario, shape))
     result = protocol.expected_result(first)
-    if result.silence:
+    if result.withheld:
         return tp.Forecast(math.inf)
     _, variances = first.sizes()
     return tp.Forecast(
