@@ -154,15 +154,6 @@ def test_losses_and_the_standardised_partial_area_are_those_of_scikit_learn() ->
         assert made.value[0] == pytest.approx(expected, rel=1e-9)
 
 
-def test_a_logistic_fit_solves_its_equations() -> None:
-    counts = some_counts()
-    design = np.stack([np.ones(CELLS), ODDS])
-    fit = logistic.logistic_fit(counts, design)
-    assert fit is not None
-    residual = counts[0] - counts.sum(axis=0) * fit.fitted
-    assert np.abs(design @ residual).max() < 1e-8
-
-
 def test_counts_without_information_have_no_fit() -> None:
     assert logistic.calibration_slope(-some_counts(), ODDS) is None
 
@@ -208,23 +199,6 @@ REFERENCES: dict[str, Callable[[Any, Any], float]] = {
     "accuracy": sklearn.accuracy_score,
     "f1": sklearn.f1_score,
 }
-
-few = settings(max_examples=25, deadline=None)
-COUNTS = st.lists(st.integers(1, 40), min_size=8, max_size=8)
-THRESHOLDS = st.floats(0.0, 1.0)
-
-
-@few
-@given(positive_counts=COUNTS, negative_counts=COUNTS, border=st.integers(0, 7))
-def test_rates_are_sklearns(
-    positive_counts: list[int], negative_counts: list[int], border: int
-) -> None:
-    counts = np.array([positive_counts, negative_counts], dtype=np.float64)
-    scores, labels = records(counts, EDGES[:-1])
-    above = reaching(EDGES, EDGES[border : border + 1])
-    for name, reference in REFERENCES.items():
-        expected = reference(labels, scores >= EDGES[border])
-        assert RATES[name](counts, above).value == pytest.approx([expected], rel=1e-12)
 
 
 def test_a_threshold_takes_its_part_of_the_cell_that_it_cuts() -> None:

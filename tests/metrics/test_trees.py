@@ -34,10 +34,12 @@ UPPER = st.one_of(NOISE, st.just(np.inf))
 
 @st.composite
 def level_variances(draw: st.DrawFn) -> Floats:
-    """Two to six levels; the root may be exact, levels above the leaves may not be observed."""
-    inner = draw(st.lists(UPPER, min_size=0, max_size=4))
-    root = draw(st.one_of(UPPER, st.just(0.0)))
-    return np.array([root, *inner, draw(NOISE)])
+    """Two to six levels; of those above the leaves one may be exact, and any not be observed."""
+    variances = np.array([*draw(st.lists(UPPER, min_size=1, max_size=5)), draw(NOISE)])
+    exact = draw(st.none() | st.integers(0, variances.size - 2))
+    if exact is not None:
+        variances[exact] = 0.0
+    return variances
 
 
 def sums_by_level(levels: int) -> list[Floats]:
@@ -92,18 +94,6 @@ def test_consistent_leaves_are_dense_weighted_least_squares(variances: Floats, s
     levels = observed_levels(variances, np.random.default_rng(seed), ())
     leaves = consistent_leaves(levels, variances)
     np.testing.assert_allclose(leaves, dense_leaves(levels, variances), rtol=1e-7, atol=1e-7)
-    if variances[0] == 0:
-        assert leaves.sum() == pytest.approx(float(levels[0][0]))
-
-
-@pytest.mark.parametrize("exact", [1, 2, 3])
-def test_any_one_level_may_be_exact(exact: int) -> None:
-    variances = np.array([3.0, 1.0, 2.0, 0.5])
-    variances[exact] = 0.0
-    levels = observed_levels(variances, np.random.default_rng(exact), ())
-    leaves = consistent_leaves(levels, variances)
-    np.testing.assert_allclose(leaves, dense_leaves(levels, variances), atol=1e-9)
-    np.testing.assert_allclose(levels_of(leaves)[exact], levels[exact])
 
 
 @few
@@ -159,20 +149,6 @@ def test_subtree_variances_are_the_roots_of_trees_of_their_own(variances: Floats
         own = variances[level:]
         expected = own[0] if own.size == 1 else dense_covariance(own).sum()
         assert computed_variances[level] == pytest.approx(expected, rel=1e-6, abs=1e-6)
-
-
-def test_drawn_errors_are_as_large_as_said() -> None:
-    """The variance of 20,000 draws errs by 1 %; a scale 30 % off moves it by 40 % at least."""
-    rng, variances = np.random.default_rng(4), np.array([0.0, 5.0, np.inf, 1.0, 2.0])
-    truth = levels_of(np.arange(16.0))
-    levels = [
-        own + rng.normal(0, math.sqrt(v), (20_000, own.size)) if math.isfinite(v) else None
-        for own, v in zip(truth, variances.tolist(), strict=True)
-    ]
-    drawn = levels_of(consistent_leaves(levels, variances))
-    for level, variance in enumerate(node_variances(variances)[1:], start=1):
-        errors = drawn[level][:, 1] - truth[level][1]
-        assert float(np.mean(errors**2)) == pytest.approx(float(variance), rel=0.05)
 
 
 def test_shares_of_levels() -> None:

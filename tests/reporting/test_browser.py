@@ -11,8 +11,10 @@ import pytest
 
 from tacit.reporting.page import report
 from tacit.reporting.words import threshold_text
+from tacit.results.saved.reading import Document, document_of
 from tests.reporting.browser import MISSING, accessibility_result, available, chromium, show
-from tests.reporting.examples import FEDERATION, content, result
+from tests.reporting.examples import content, result
+from tests.reporting.hostile import documents
 from tests.reporting.test_page import nasty
 
 pytestmark = pytest.mark.skipif(not available(), reason=MISSING)
@@ -25,19 +27,18 @@ def driver() -> Iterator[Any]:
         yield driver
 
 
+def document(name: str) -> Document:
+    return document_of(documents()[name], name)
+
+
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     made = {
         "histogram": report([result("histogram", exact=True)]),
         "dpauc": report([result("dpauc")]),
-        "noisy-scores": report([result("noisy-scores")]),
-        "several": report(
-            [
-                result(name, federation=FEDERATION, exact=name == "histogram")
-                for name in ("histogram", "dpauc", "fedauc")
-            ]
-        ),
+        "everything": report([document("everything")]),
+        "several": report([document(name) for name in SEVERAL]),
         "nasty": report([nasty()]),
     }
     for name, text in made.items():
@@ -47,7 +48,8 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 MOST_PAGES = 7
 """Of one printed result: more means pages that are half empty."""
-NAMES = ("histogram", "dpauc", "noisy-scores", "several", "nasty")
+NAMES = ("histogram", "dpauc", "everything", "several", "nasty")
+SEVERAL = ("local", "curve", "staircase", "models", "public groups")
 
 
 def text_of(driver: Any, selector: str) -> str:
@@ -77,10 +79,10 @@ def test_it_opens_without_a_word_on_the_console_and_loads_nothing(
 
 
 @pytest.mark.parametrize(
-    ("name", "screen"), [("several", "light"), ("several", "phone"), ("noisy-scores", "dark")]
+    ("name", "screen"), [("several", "light"), ("several", "phone"), ("everything", "dark")]
 )
 def test_axe_finds_nothing(driver: Any, pages: dict[str, Path], name: str, screen: str) -> None:
-    """The page of several results has every element that those of single results have."""
+    """These pages have every element: of single results, of comparisons and of groups."""
     show(driver, pages[name], 390 if screen == "phone" else 1200, dark=screen == "dark")
     assert accessibility_result(driver) == []
 

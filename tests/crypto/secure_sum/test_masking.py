@@ -16,40 +16,6 @@ from tacit.crypto.secure_sum.masking import Packing, Run
 from tests.crypto.secure_sum.transporting import Federation
 
 
-@pytest.mark.parametrize(
-    ("clients", "largest", "bits"),
-    [
-        (1, 1, 2),
-        (1, 2, 3),
-        (1, 2**31 - 1, 32),
-        (1, 2**31, 33),
-        (10, 100, 11),
-        (2**15, 2**16 - 1, 32),
-        (2**15, 2**16, 33),
-        (1, 2**63 - 1, 64),
-        (7, 2**63 // 7, 64),
-    ],
-)
-def test_the_narrowest_modulus_without_wrapping(clients: int, largest: int, bits: int) -> None:
-    assert masking.modulus_for(clients, largest) == bits
-    assert 2 ** (bits - 2) <= clients * largest <= 2 ** (bits - 1) - 1
-
-
-@pytest.mark.parametrize(
-    ("clients", "largest", "says"),
-    [
-        (2, 2**62, rf"below 2\*\*63, got 2 \* {2**62} = {2**63}"),
-        (0, 1, "clients must be at least 1, got 0"),
-        (1, 0, "largest must be at least 1, got 0"),
-    ],
-)
-def test_sums_of_nothing_or_beyond_64_bits_are_refused(
-    clients: int, largest: int, says: str
-) -> None:
-    with pytest.raises(ValueError, match=says):
-        masking.modulus_for(clients, largest)
-
-
 def test_keys_are_derived_as_rfc_5869_does() -> None:
     """Appendix A, test case 1, of which a key is the first 32 bytes."""
     salt, label = bytes(range(13)), bytes(range(0xF0, 0xFA))
@@ -65,19 +31,6 @@ def test_two_clients_agree_on_a_secret_and_keys_depend_on_salt_and_label() -> No
     assert len(keys) == 3
     with pytest.raises(ForgedError, match="low order"):
         masking.agree(X25519PrivateKey.generate(), bytes(32))
-
-
-@pytest.mark.parametrize("bits", [32, 64])
-def test_pair_masks_cancel(bits: int) -> None:
-    first, second = X25519PrivateKey.generate(), X25519PrivateKey.generate()
-    mine = first.public_key().public_bytes_raw()
-    peer = second.public_key().public_bytes_raw()
-    shape = (100, bits)
-    one = masking.pair_mask(first, peer, b"salt", (3, 8), shape)
-    other = masking.pair_mask(second, mine, b"salt", (8, 3), shape)
-    assert not (one + other).any()
-    assert np.unique(one).size > 99
-    assert np.array_equal(one, masking.pair_mask(second, mine, b"salt", (3, 8), shape))
 
 
 def test_masks_of_other_secrets_owners_and_sessions_differ() -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tacit.crypto.identities import MalformedError, SumError
 from tacit.crypto.secure_sum import messages, terms
 from tacit.crypto.secure_sum.client import STEPS, SumClient
-from tacit.crypto.secure_sum.messages import EVERYBODY, Advert, Kind
+from tacit.crypto.secure_sum.messages import Kind
 from tacit.crypto.secure_sum.server import SumServer
 from tests.crypto.changing import Change, changed, changes
 from tests.crypto.secure_sum.transporting import Federation
@@ -125,12 +125,3 @@ def test_changed_messages_are_refused_or_harmless(
 def test_true_messages_are_taken(kind: Kind) -> None:
     message, read = READERS[kind]
     read(message)
-
-
-def test_an_advert_is_read_as_written_and_a_broadcast_is_for_everybody() -> None:
-    advert = Advert(b"s" * 32, b"m" * 32, b"c" * 32, b"x" * 64)
-    assert Advert.from_bytes(advert.to_bytes()) == advert
-    with pytest.raises(MalformedError, match="an advert has 160 bytes, got 159"):
-        Advert.from_bytes(advert.to_bytes()[:-1])
-    message, _ = READERS[Kind.ADVERTS]
-    assert int.from_bytes(message[22:26], "little") == EVERYBODY

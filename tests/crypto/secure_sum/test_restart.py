@@ -203,14 +203,6 @@ def test_a_server_takes_one_true_statement_of_each() -> None:
         restart.message()
 
 
-def test_a_statement_names_no_digest_before_a_vector_was_sent() -> None:
-    federation = carried(rounds=2)
-    record = federation.clients[0].give_up()[HEADER:]
-    signed = consistency.ended_statement(federation.terms.digest, 0, consistency.NO_DIGEST)
-    assert record[0] == 0
-    assert federation.terms.roster.has_signed(0, signed, record[33:])
-
-
 def test_every_pattern_of_losses_is_exact_after_a_restart() -> None:
     """Clients answer one to four rounds of the first attempt; those who are there again later give
     it up and are summed, if they are tau."""

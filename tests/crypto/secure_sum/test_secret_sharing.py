@@ -43,22 +43,6 @@ def test_any_shares_give_what_pycryptodome_gives(points: list[int], data: st.Dat
     assert [secret.tobytes() for secret in found] == expected
 
 
-@settings(max_examples=30, deadline=None)
-@given(
-    points=st.lists(st.integers(1, 2**16 - 1), min_size=2, max_size=9, unique=True),
-    blocks=st.integers(1, 4),
-    data=st.data(),
-)
-def test_any_threshold_of_shares_gives_the_secret(
-    points: list[int], blocks: int, data: st.DataObject
-) -> None:
-    secret = data.draw(st.binary(min_size=16 * blocks, max_size=16 * blocks))
-    threshold = data.draw(st.integers(2, len(points)))
-    remaining = data.draw(st.permutations(range(len(points))))[:threshold]
-    shares = split(secret, np.array(points), threshold)
-    assert combine(np.array(points)[None, remaining], shares[None, remaining]).tobytes() == secret
-
-
 def test_shares_below_the_threshold_are_uniform_whatever_the_secret() -> None:
     """Both shares of two out of three receivers, and their sum, which a line through zero fixes.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from tacit.metrics.trees import levels_of
 from tacit.protocols.published.ustatistics import traversal_area
 from tacit.running.evaluating import repeat_results
 from tests.federations import binormal_clients
+from tests.metrics.test_trees import dense_covariance, dense_leaves
 
 Floats = NDArray[np.float64]
 
@@ -21,15 +23,14 @@ HEIGHT = 4
 CLASSES = np.array([3000.0, 2000.0])
 
 
-def noisy_levels(seed: int, replicates: int = 3, spread: float = 60.0) -> estimate.LevelCounts:
-    """Two even trees with noise, in several replicates."""
+def noisy_levels(seed: int) -> estimate.LevelCounts:
+    """Two even trees with noise, of one replicate."""
     rng = np.random.default_rng(seed)
-    counts = [np.broadcast_to(CLASSES[:, np.newaxis], (replicates, 2, 1))]
+    classes, counts = CLASSES[np.newaxis, :, np.newaxis], [CLASSES[np.newaxis, :, np.newaxis]]
     for level in range(1, HEIGHT + 1):
-        even = np.repeat(CLASSES[:, np.newaxis] / 2**level, 2**level, axis=-1)
-        noise = rng.normal(0, spread, (replicates, 2, 2**level))
-        counts.append(even + noise - noise.mean(axis=-1, keepdims=True))
-    reports = np.broadcast_to(CLASSES[:, np.newaxis] / HEIGHT, (replicates, 2, HEIGHT))
+        noise = rng.normal(0, 60.0, (1, 2, 2**level))
+        counts.append(classes / 2**level + noise - noise.mean(axis=-1, keepdims=True))
+    reports = np.repeat(classes / HEIGHT, HEIGHT, axis=-1)
     return estimate.LevelCounts(
         CLASSES, counts, reports, estimate.ReportNoise(HEIGHT, 3.0, sampled=True)
     )
@@ -41,7 +42,7 @@ def noisy_levels(seed: int, replicates: int = 3, spread: float = 60.0) -> estima
 )
 def test_influences_are_the_derivatives(estimator) -> None:  # type: ignore[no-untyped-def]
     """A small change of a level's counts that keeps their sum and the walk's choices."""
-    levels = noisy_levels(1, replicates=1)
+    levels = noisy_levels(1)
     base = estimator(levels)
     for level in range(1, HEIGHT + 1):
         for side in (0, 1):
@@ -50,7 +51,7 @@ def test_influences_are_the_derivatives(estimator) -> None:  # type: ignore[no-u
             step[0, side] -= step[0, side].mean()
             counts = list(levels.counts)
             counts[level] = counts[level] + 1e-4 * step
-            moved = estimator(estimate.LevelCounts(CLASSES, counts, levels.reports, levels.noise))
+            moved = estimator(replace(levels, counts=counts))
             expected = 1e-4 * np.sum(base.influences[level - 1] * step)
             assert moved.value[0] - base.value[0] == pytest.approx(expected, rel=1e-6, abs=1e-15)
 
@@ -58,40 +59,24 @@ def test_influences_are_the_derivatives(estimator) -> None:  # type: ignore[no-u
 @pytest.mark.parametrize("sampled", [True, False])
 def test_consistent_leaves_solve_the_weighted_least_squares(sampled: bool) -> None:
     """A dense solve with a weight for every observed count and the root held exactly."""
-    levels = noisy_levels(2, replicates=1)
-    levels = estimate.LevelCounts(
-        CLASSES, levels.counts, levels.reports, estimate.ReportNoise(HEIGHT, 1.2, sampled)
-    )
-    variances = levels.noise.record_variances
-    rows, weights = [], []
-    for level in range(HEIGHT + 1):
-        width = 2 ** (HEIGHT - level)
-        rows.append(np.kron(np.eye(2**level), np.ones(width)))
-        weights.append(np.full(2**level, 1e6 if level == 0 else variances[level] ** -0.5))
-    design, weight = np.vstack(rows), np.concatenate(weights)
+    noise = estimate.ReportNoise(HEIGHT, 1.2, sampled)
+    levels = replace(noisy_levels(2), noise=noise)
     counts = estimate.consistent_counts(levels)[0]
     for side in (0, 1):
-        observed = np.concatenate([own[0, side] for own in levels.counts])
-        solved = np.linalg.lstsq(weight[:, np.newaxis] * design, weight * observed, rcond=None)[0]
+        observed = [own[0, side] for own in levels.counts]
+        solved = dense_leaves(observed, held_at_the_root(noise.record_variances))
         np.testing.assert_allclose(counts[side], solved, rtol=1e-6)
 
 
-def leaf_covariance(variances: Floats) -> Floats:
-    """The covariance of consistent leaves by one record, from the normal equations."""
-    height = variances.size - 1
-    information = np.zeros((2**height, 2**height))
-    for level in range(1, height + 1):
-        design = np.kron(np.eye(2**level), np.ones(2 ** (height - level)))
-        information += design.T @ design / variances[level]
-    ones = np.ones((2**height, 1))
-    solved = np.linalg.inv(np.block([[information, ones], [ones.T, np.zeros((1, 1))]]))
-    return np.asarray(solved[:-1, :-1])
+def held_at_the_root(variances: Floats) -> Floats:
+    """The variances of all levels where the number of all records is known."""
+    return np.concatenate([[0.0], variances[1:]])
 
 
 @pytest.mark.parametrize("height", [1, 2, 3, 5])
 def test_variances_of_leaves_and_of_products_are_those_of_the_matrices(height: int) -> None:
     variances = estimate.ReportNoise(height, 1.7, sampled=True).record_variances
-    covariance = leaf_covariance(variances)
+    covariance = dense_covariance(held_at_the_root(variances))
     won = np.tri(2**height, k=-1) + np.eye(2**height) / 2
     product = np.trace(won @ covariance @ won.T @ covariance)
     assert estimate.product_variance(variances) == pytest.approx(product, rel=1e-9, abs=1e-9)

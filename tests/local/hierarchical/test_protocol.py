@@ -177,19 +177,6 @@ def test_the_order_of_reports_tells_nothing_of_the_order_of_records() -> None:
         assert (np.diff(drawn.part(k, k + 1).values.astype(np.int64), axis=-1) >= 0).all()
 
 
-def test_levels_and_rows_are_drawn_evenly() -> None:
-    """Chi-squared tests at 1e-6 each, of 10,000 reports in 3 levels and 7 rows."""
-    from scipy.stats import chisquare
-
-    clients = binormal_clients(4000, 6000, 5)
-    places = reports_of(clients, HierarchicalAUC(1.0), 3, tp.SimulatedNoise(4)).values // 4
-    levels = np.bincount(np.log2(places).astype(int), minlength=4)[1:]
-    rows = np.bincount(places[places >= 8] - 8, minlength=8)
-    assert rows[0] == 0
-    assert chisquare(levels).pvalue > 1e-6
-    assert chisquare(rows[1:]).pvalue > 1e-6
-
-
 Kind = type[HierarchicalAUC]
 both_kinds = pytest.mark.parametrize("kind", [HierarchicalAUC, PublishedHierarchicalAUC])
 

@@ -18,7 +18,6 @@ from tacit.local.paired.mpc import drawn_seats
 from tacit.local.paired.protocol import compute_pairs, count_positives
 from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol.conversation import Query, View
-from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
 from tacit.testing.recording import Recorder, loss_between
 from tests.federations import binormal_clients
@@ -101,21 +100,6 @@ def test_noise_has_the_variance_that_is_stated(kind: str, source: NoiseSource) -
     assert abs(found.mean()) < 6 * math.sqrt(noise.variance(0.75) / 48_000)
 
 
-def test_shared_noise_is_one_draw_of_the_two_halves_that_parties_add() -> None:
-    """By chi-square against the discrete Laplace distribution; false alarm 2e-6 over the seed."""
-    noise, size = noises.PairNoise(noises.SHARED, 1.0, 2), 60_000
-    crossing = np.ones((1, size), dtype=np.bool_)
-    source = SimulatedNoise(2)
-    drawn = noise.applied(np.zeros((1, size), dtype=np.int64), crossing, source)
-    parties = sum(source.draw(noise.part, (1, size)) for _ in range(2))
-    weights = np.exp(-np.abs(np.arange(-400, 401)) / 2.0)
-    shares = weights / weights.sum()
-    expected = np.bincount(np.clip(np.arange(-400, 401), -9, 9) + 9, shares) * size
-    for computed in (drawn, parties):
-        counts = np.bincount(np.clip(computed, -9, 9).ravel() + 9, minlength=19)
-        assert stats.chisquare(counts, expected).pvalue > 1e-6
-
-
 @pytest.mark.parametrize("width", [1, 2])
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_a_colluding_client_leaves_what_is_stated(width: int, epsilon: float) -> None:
@@ -160,21 +144,6 @@ def test_a_stated_part_of_epsilon_is_spent_on_class_sizes() -> None:
     assert PairedUStatistic("kendall", 2.0).class_epsilon(TWO.sizes) == 0.0
 
 
-def test_more_matchings_pay_where_epsilon_is_large() -> None:
-    rng = np.random.default_rng(4)
-    first = rng.random(601)
-    second = np.clip(first + rng.normal(0, 0.4, 601), 0, 1)
-    clients = Clients.from_values(np.round(5 * first), np.round(5 * second), np.arange(601) % 2)
-    for epsilon, better in ((1.0, 1), (20.0, 4)):
-        errors = {
-            count: repeat_results(
-                clients, PairedUStatistic("kendall", epsilon, count), 300, seed=1
-            ).value.std()
-            for count in (1, 4)
-        }
-        assert min(errors, key=errors.__getitem__) == better
-
-
 @pytest.mark.parametrize(
     ("seats", "message"),
     [
@@ -205,11 +174,3 @@ def test_too_little_signal_gives_no_number() -> None:
     lost = [result for result in results if not result.has_signal]
     assert lost
     assert all("not enough signal" in result.warnings[-1] for result in lost)
-
-
-@pytest.mark.parametrize("kernel", ["kendall", "gini", "collision"])
-def test_two_records_are_one_pair(kernel: str) -> None:
-    clients = Clients.from_values([0.25, 0.75], [0.5, 0.25], [0, 1])
-    run = simulate(clients, PairedUStatistic(kernel, 1.0, noise="laplace"), NoNoise()).server_result
-    assert run.value == PairedUStatistic(kernel, 1.0).exact(clients)
-    assert math.isfinite(float(run.privacy_error))

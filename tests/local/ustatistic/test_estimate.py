@@ -8,7 +8,7 @@ import pytest
 from tacit.data.clients import Clients
 from tacit.local.ustatistic.estimate import PairEstimator
 from tacit.local.ustatistic.protocol import UStatistic
-from tacit.metrics.pairwise import auc_table, class_table, gini_table
+from tacit.metrics.pairwise import auc_table, class_table
 from tacit.privacy.symbols import SymbolResponse
 from tacit.running.evaluating import exact_auc, repeat_results
 
@@ -24,18 +24,6 @@ def test_a_bin_with_most_pairs_of_opposite_classes_is_a_crowd() -> None:
     results = repeat_results(clients, UStatistic("auc(domain=range(bins=4))", 5.0), 200, seed=0)
     assert float(np.mean(results.covers(exact_auc(clients)))) > 0.93
     assert 0.005 < float(np.median(results.approximation_error)) < 0.02
-
-
-def test_the_estimate_is_the_mean_over_pairs_of_debiased_reports() -> None:
-    """Against the O(n^2) sum of the paper's kernel (section 3), 40 reports of 5 symbols."""
-    rng = np.random.default_rng(1)
-    table, response = gini_table(np.arange(5.0)), SymbolResponse(5, 0.8)
-    reports = rng.integers(0, 5, 40)
-    debiased = (np.eye(5)[reports] - response.replace_probability / 5) / response.keep_probability
-    paired = debiased @ table @ debiased.T
-    naive = (paired.sum() - np.trace(paired)) / (40 * 39)
-    counts = np.bincount(reports, minlength=5)
-    assert PairEstimator((table,), response, counts).mean(table) == pytest.approx(naive, rel=1e-10)
 
 
 @pytest.mark.parametrize("tables", [1, 2])

@@ -57,13 +57,6 @@ def test_codes_are_reflected_in_a_half(probability: float) -> None:
     assert int(codes.sum()) == 2 * HALF_CODE
 
 
-def test_both_ends_are_told_apart_to_the_last_double() -> None:
-    low = [0.0, -0.0, 5e-324, 1e-300]
-    high = [1 - 2**-52, 1 - 2**-53, 1.0]
-    assert probability_codes(low).tolist()[:3] == [0, 0, 1]
-    assert np.all(np.diff(probability_codes(low[1:] + high)) > 0)
-
-
 @given(NUMBERS, NUMBERS, BITS)
 def test_a_truncated_code_is_a_threshold_on_numbers(first: float, second: float, bits: int) -> None:
     """``code(s) >= c`` if and only if ``s >= score(c)``, for a cleared code c."""
@@ -132,27 +125,6 @@ def test_a_cell_is_where_its_edges_say(score: float) -> None:
     scale = named_scale("probability")
     reached = scale.positions([score]) >= DYADIC
     np.testing.assert_array_equal(reached, scale.knots <= score)
-
-
-@given(PROBABILITIES)
-def test_even_positions_are_the_scores(score: float) -> None:
-    assert named_scale("even").positions([score]).tolist() == [score]
-
-
-def test_probabilities_and_their_log_odds_have_the_same_position() -> None:
-    log_odds = np.linspace(-20, 20, 401)
-    probabilities = 1 / (1 + np.exp(-log_odds))
-    by_log_odds = named_scale("log-odds").positions(log_odds)
-    by_probabilities = named_scale("probability").positions(probabilities)
-    tenth_of_a_cell = 0.1 / 2**KNOT_LEVELS
-    np.testing.assert_allclose(by_probabilities, by_log_odds, atol=tenth_of_a_cell)
-
-
-@given(st.floats(1e-9, 0.999))
-def test_scores_come_back_from_their_positions(position: float) -> None:
-    for name in SCALES:
-        scale = named_scale(name)
-        assert scale.positions(scale.scores([position]))[0] == pytest.approx(position, abs=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from tacit.crypto.identities import Identity, Roster, SumError
+from tacit.crypto.identities import SumError
 from tacit.crypto.secure_sum import messages
-from tacit.crypto.secure_sum.client import SumClient
 from tacit.crypto.secure_sum.graph import Neighbourhood, arrange
-from tacit.crypto.secure_sum.messages import EVERYBODY, Kind
-from tacit.crypto.secure_sum.terms import SumTerms, new_session
+from tacit.crypto.secure_sum.messages import Kind
 from tacit_studies.secure_sums.clients import HonestClients
 from tacit_studies.secure_sums.lies import Liar
 from tacit_studies.secure_sums.setting import Setting
 from tacit_studies.secure_sums.strategy import Attempt, Story, truthful
-from tests.crypto.secure_sum.transporting import HEADER
+from tests.crypto.secure_sum.transporting import HEADER, Federation, revealed
 
 GRAPHS = {
     "complete": (4, Neighbourhood.complete(4, colluders=0)),
@@ -30,15 +26,11 @@ class RealSum:
     """Real clients of one sum who all shared their secrets, told the rest by an attempt."""
 
     def __init__(self, clients: int, around: Neighbourhood) -> None:
-        identities = [Identity.generate() for _ in range(clients)]
-        roster = Roster(tuple(identity.public for identity in identities))
-        self.terms = SumTerms(new_session(), roster, 1, largest=9, neighbourhood=around)
-        self.clients = [SumClient(identity, self.terms) for identity in identities]
-        keys = {k: one.advertise()[HEADER:] for k, one in enumerate(self.clients)}
-        body = messages.pack_records(keys)
-        self.adverts = self._written(Kind.ADVERTS, EVERYBODY, body)
-        self.transcript = self.terms.transcript(body)
-        shares = [one.share(self.adverts)[HEADER:] for one in self.clients]
+        self.federation = Federation(clients, length=1, largest=9, around=around)
+        self.federation.carry(rounds=2)
+        self.terms, self.clients = self.federation.terms, self.federation.clients
+        self.transcript = self.federation.server._transcript
+        shares = [self.federation.sent[k][1][HEADER:] for k in range(clients)]
         self.boxes = [messages.unpack_records(one, messages.BOX_BYTES, clients) for one in shares]
         self.sent, self.revealed = np.zeros((2, clients), dtype=np.bool_)
         self.shares = np.zeros((2, clients), dtype=np.int64)
@@ -62,38 +54,36 @@ class RealSum:
         signed = {}
         for k, client in enumerate(self.clients):
             owners = np.flatnonzero(attempt.delivered[k]).tolist()
-            body = messages.pack_indices(np.flatnonzero(attempt.announced[k]).tolist())
-            body += messages.pack_records({owner: self.boxes[owner][k] for owner in owners})
+            announced = np.flatnonzero(attempt.announced[k]).tolist()
+            boxes = {owner: self.boxes[owner][k] for owner in owners}
+            told = self.federation.written(Kind.DELIVERY, announced, boxes, index=k)
             try:
-                answer = client.mask(self._written(Kind.DELIVERY, k, body), np.array([k]))
+                answer = client.mask(told, np.array([k]))
             except SumError:
                 continue
             self.sent[k], signed[k] = True, answer[-messages.SIGNATURE_BYTES :]
         return signed
 
     def _signed(self, attempt: Attempt, k: int, signed: dict[int, bytes]) -> bytes:
-        stayed = np.flatnonzero(attempt.stayed[k]).tolist()
-        body = messages.pack_records({one: signed.get(one, EMPTY) for one in stayed})
-        body += messages.pack_indices(np.flatnonzero(attempt.left[k]).tolist())
+        stayed = {one: signed.get(one, EMPTY) for one in np.flatnonzero(attempt.stayed[k]).tolist()}
+        left = np.flatnonzero(attempt.left[k]).tolist()
         try:
-            return self.clients[k].certify(self._written(Kind.LISTS, EVERYBODY, body))[HEADER:]
+            return self.clients[k].certify(self.federation.written(Kind.LISTS, stayed, left))[
+                HEADER:
+            ]
         except SumError:
             return b""
 
     def _reveal(self, attempt: Attempt, k: int, signed: dict[int, bytes]) -> None:
         """With all signatures of those who are said to have stayed, of other lists too."""
-        body = messages.pack_records({one: signed[one] for one in signed if attempt.stayed[k, one]})
+        certificate = {one: signed[one] for one in signed if attempt.stayed[k, one]}
         try:
-            answer = self.clients[k].reveal(self._written(Kind.CERTIFICATE, EVERYBODY, body))
+            answer = self.clients[k].reveal(self.federation.written(Kind.CERTIFICATE, certificate))
         except SumError:
             return
         self.revealed[k] = True
-        records = messages.unpack_records(answer[HEADER:], messages.SHARE_BYTES, self.terms.clients)
-        for owner, share in records.items():
+        for owner, share in revealed(answer, self.terms.clients).items():
             self.shares[share[0], owner] += 1
-
-    def _written(self, kind: Kind, index: int, body: bytes) -> bytes:
-        return messages.write(kind, self.terms.session, index, body)
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
@@ -114,17 +104,3 @@ def test_searched_clients_answer_as_real_ones(graph: str) -> None:
         assert (np.stack([searched.seed_shares, searched.key_shares]) == real.shares).all()
         seen |= {(bool(real.sent.all()), bool(real.revealed.any()))}
     assert seen == {(True, True), (True, False), (False, True), (False, False)}, "too alike"
-
-
-def test_a_client_is_in_no_sum_with_one_that_was_told_of_fewer() -> None:
-    """Of three clients, all of whom must stay, client 0 gets the shares of client 2 only. With that
-    client on its side, and the seed that client 1 would help to open, a server would read it."""
-    real = RealSum(3, Neighbourhood.complete(3, colluders=0, min_clients=3))
-    setting = real.setting()
-    reported = truthful(real.story(setting))
-    announced, delivered = reported.announced.copy(), reported.delivered.copy()
-    announced[0, 1] = delivered[0, 1] = False
-    real.answer(replace(reported, announced=announced, delivered=delivered))
-    assert real.sent.all()
-    assert not real.revealed.any()
-    assert not real.shares.any()
