@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import expit, logit
@@ -235,28 +235,16 @@ def test_average_precision_is_that_of_sklearn(separation: float, times: int, err
     assert computed_precision == pytest.approx(exact, abs=error)
 
 
-def test_sampling_errors_are_those_of_drawn_samples() -> None:
-    """1,000 samples of 3,000 records: their standard deviation is within 11 % of the mean error.
-
-    That is five standard errors of 2.2 %. Errors 30 % off are refused, at eight beyond the bound.
-    """
-    rng = np.random.default_rng(3)
-    chances = np.concatenate([np.linspace(1, 5, 8), np.linspace(9, 1, 8)])
-    drawn = rng.multinomial(3000, chances / chances.sum(), 1000).reshape(1000, 2, 8)
-    above = reaching(EDGES, np.array([0.55]))
-    rates: list[Callable[[Floats], Functional]] = [
-        *(lambda c, rate=rate: rate(c, above) for rate in RATES.values()),
-        lambda c: positive_predictive_value(c, np.eye(8)[2:3]),
-        average_precision,
-    ]
-    for rate in rates:
-        computed_rates = [rate(counts.astype(np.float64)) for counts in drawn[:300]]
-        errors = [
-            float(np.squeeze(r.sampling_error(counts)))
-            for r, counts in zip(computed_rates, drawn, strict=False)
-        ]
-        deviation = np.std([float(np.squeeze(rate(c.astype(np.float64)).value)) for c in drawn])
-        assert deviation == pytest.approx(np.mean(errors), rel=0.11)
+@pytest.mark.parametrize("rate", [sensitivity, specificity])
+def test_the_sampling_error_of_a_share_is_that_of_a_binomial_one(
+    rate: Callable[[Floats, Floats], Functional],
+) -> None:
+    """Those of other figures follow from their gradients in the same way."""
+    counts = some_counts()
+    made = rate(counts, ABOVE.round())
+    records = counts[0 if rate is sensitivity else 1].sum()
+    expected = np.sqrt(made.value * (1 - made.value) / records)
+    assert made.sampling_error(counts) == pytest.approx(expected, rel=1e-12)
 
 
 def test_noise_in_empty_cells_is_not_taken_for_records() -> None:

@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tacit.metrics.pairwise import (
-    auc_table,
-    class_table,
     collision_probability,
     gini_mean_difference,
     gini_table,
@@ -74,23 +72,6 @@ def test_counts_give_the_mean_of_any_kernel(values: NDArray[np.int64]) -> None:
     table = table + table.T
     naive = mean_over_pairs(values.astype(float), lambda a, b: float(table[int(a), int(b)]))
     assert pair_mean(table, np.bincount(values, minlength=5)) == pytest.approx(naive, abs=1e-9)
-
-
-def test_tables_hold_the_kernels_of_a_grid() -> None:
-    places = np.arange(4.0)
-    for a in range(4):
-        for b in range(4):
-            assert gini_table(places)[a, b] == abs(a - b)
-    cells = [(i, j) for i in range(3) for j in range(2)]
-    for a, one in enumerate(cells):
-        for b, other in enumerate(cells):
-            assert kendall_table(3, 2)[a, b] == concordance(list(one), list(other))
-    records = [(label, score) for label in (0, 1) for score in range(3)]
-    for a, (label, score) in enumerate(records):
-        for b, (label_b, score_b) in enumerate(records):
-            assert class_table(3)[a, b] == (label != label_b)
-            won = (np.sign((score - score_b) * (label - label_b)) + 1) / 2
-            assert auc_table(3)[a, b] == (won if label != label_b else 0)
 
 
 @pytest.mark.parametrize("bins", [1, 2, 5, 8])

@@ -3,7 +3,9 @@ probabilities of every mechanism's noise, which its variance and its loss follow
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import singledispatch
 from typing import Any
@@ -17,9 +19,10 @@ from scipy import stats
 from tacit.privacy import exact
 from tacit.privacy.distributions import staircase_inner_width
 from tacit.privacy.mechanisms.gaussian import DiscreteGaussian
+from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace, PolyaShare, Staircase
-from tacit.privacy.mechanisms.response import Bits, RandomisedResponse
-from tacit.privacy.noise import SystemNoise
+from tacit.privacy.mechanisms.response import Bits, RandomisedResponse, UniformIntegers
+from tacit.privacy.noise import NoNoise, SystemNoise
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -113,6 +116,28 @@ def continuous_p_value(draws: Floats, cdf: Callable[[Floats], Floats]) -> float:
     """The chi-square test of ``cdf(draws)`` against the uniform distribution, on 20 cells."""
     observed = np.histogram(cdf(draws.ravel()), bins=20, range=(0, 1))[0]
     return float(stats.chisquare(observed).pvalue)
+
+
+@dataclass
+class Scripted(NoNoise):
+    """Draws the integers and bits that it is told, and multiplies up how likely they were."""
+
+    integers: list[list[int]]
+    bits: list[bool]
+    chance: float = 1.0
+    replicates: int | None = None
+
+    def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> NDArray[Any]:
+        if isinstance(distribution, RandomisedResponse | Bits):
+            size, probability = math.prod(shape), distribution.probability
+            drawn, self.bits = self.bits[:size], self.bits[size:]
+            self.chance *= math.prod(probability if bit else 1 - probability for bit in drawn)
+            return np.array(drawn, dtype=np.bool_).reshape(shape)
+        assert isinstance(distribution, UniformIntegers)
+        integers = np.array(self.integers.pop(0), dtype=np.int64).reshape(shape)
+        limits = np.broadcast_to(distribution.bounds, shape)
+        self.chance *= float(np.prod(np.where(integers < limits, 1 / limits, 0.0)))
+        return integers
 
 
 def drawn_probability(asked: float) -> Fraction:

@@ -5,24 +5,19 @@ from __future__ import annotations
 import math
 from decimal import Decimal, localcontext
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 import tacit.protocol as tp
-from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.response import (
-    Bits,
-    UniformIntegers,
     flip_probability,
     response_variance,
 )
 from tacit.privacy.symbols import SymbolResponse, answer_epsilon, composed_delta, flip_labels
-from tests.privacy.reference import drawn_probability
+from tests.privacy.reference import Scripted, drawn_probability
 
 SETTINGS = [
     (2, 1e-3),
@@ -72,26 +67,17 @@ def test_the_ratio_of_drawn_probabilities_is_exp_epsilon_and_no_more(
             assert (ratio - 1) / (allowed - 1) > 1 - Decimal("1e-5")
 
 
-class Scripted(tp.NoNoise):
-    """Replacements and uniform symbols as given."""
-
-    def __init__(self, replaced: NDArray[np.bool_], uniform: NDArray[np.int64]) -> None:
-        super().__init__()
-        self.replaced, self.uniform = replaced, uniform
-
-    def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> NDArray[Any]:
-        if not isinstance(distribution, Bits):
-            assert distribution == UniformIntegers(4)
-            return self.uniform
-        assert distribution.probability == SymbolResponse(4, 1.0).replaced_chance
-        return self.replaced
-
-
-def test_a_report_is_the_own_symbol_or_one_that_does_not_depend_on_it() -> None:
-    source = Scripted(np.array([True, False, True, False]), np.array([3, 3, 0, 0]))
-    response = SymbolResponse(4, 1.0)
-    assert response.answers(np.array([1, 1, 2, 2]), source).tolist() == [3, 1, 0, 2]
-    assert response.answers(np.array([0, 0, 3, 3]), source).tolist() == [3, 0, 0, 3]
+@pytest.mark.parametrize(
+    ("symbols", "reports"), [([1, 1, 2, 2], [3, 1, 0, 2]), ([0, 0, 3, 3], [3, 0, 0, 3])]
+)
+def test_a_report_is_the_own_symbol_or_one_that_does_not_depend_on_it(
+    symbols: list[int], reports: list[int]
+) -> None:
+    """Replaced with the stated chance, by each symbol equally often."""
+    source, response = Scripted([[3, 3, 0, 0]], [True, False] * 2), SymbolResponse(4, 1.0)
+    assert response.answers(np.array(symbols), source).tolist() == reports
+    replaced = response.replaced_chance
+    assert source.chance == pytest.approx((replaced * (1 - replaced)) ** 2 / 4**4, rel=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0.4, 1.0, 3.0])

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,40 +11,20 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tacit.privacy import unary
-from tacit.privacy.mechanisms.interface import Distribution
-from tacit.privacy.mechanisms.response import Bits, RandomisedResponse
-from tacit.privacy.noise import NoNoise, SimulatedNoise
+from tacit.privacy.noise import SimulatedNoise
+from tests.privacy.reference import Scripted
 
 ALARM = 5.0
 """Standard errors of a mean; a correct one exceeds them with probability 6e-7."""
-
-
-@dataclass
-class Scripted(NoNoise):
-    """Gives the bits of a script, and notes how likely they were."""
-
-    script: tuple[bool, ...] = ()
-    chance: float = 1.0
-    given_bits: int = field(default=0)
-    replicates: int | None = None
-
-    def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> Any:
-        assert isinstance(distribution, RandomisedResponse | Bits)
-        probability, size = distribution.probability, math.prod(shape)
-        bits = self.script[self.given_bits : self.given_bits + size]
-        self.given_bits += size
-        for bit in bits:
-            self.chance *= probability if bit else 1 - probability
-        return np.array(bits, dtype=np.bool_).reshape(shape)
 
 
 def likelihoods(value: int, size: int, epsilon: float) -> dict[tuple[bool, ...], float]:
     """The probability of every answer, summed over all outcomes of the bits that were drawn."""
     values: dict[tuple[bool, ...], float] = {}
     for script in product((False, True), repeat=size + 1):
-        noise = Scripted(script=script)
+        noise = Scripted([], list(script))
         bits = unary.unary_bits(np.array([value]), size, epsilon, noise)
-        assert noise.given_bits == size + 1
+        assert not noise.bits
         answer = tuple(bits[0].tolist())
         values[answer] = values.get(answer, 0.0) + noise.chance
     return values

@@ -185,10 +185,3 @@ def test_influence_targets_are_for_the_cells_that_fit() -> None:
         "influence staircase / adaptive Laplace",
         "influence Laplace / adaptive Laplace",
     ]
-
-
-def test_histogram_targets_name_both_adjacencies() -> None:
-    for row in measured("dpauc-histogram"):
-        assert "(record)" in row.column or "(label)" in row.column
-        if "paper accounting" in row.column:
-            assert "(label) / histogram (record)" in row.column

@@ -259,10 +259,11 @@ def compose(
     return min(composed, key=lambda cost: cost.epsilon)
 
 
-def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
-    """The smallest Gaussian sigma that is (epsilon, delta)-private (Balle and Wang 2018, Thm. 8).
+def analytic_gaussian_sigma(epsilon: float, delta: float) -> float:
+    """The smallest Gaussian sigma that is (epsilon, delta)-private at sensitivity 1.
 
-    It is raised by one part in 10**9, so that it is never below the exact solution.
+    By Balle and Wang (2018), Theorem 8; raised by one part in 10**9, so that it is never below the
+    exact solution.
 
     Raises
     ------
@@ -276,7 +277,7 @@ def analytic_gaussian_sigma(epsilon: float, delta: float, sensitivity: float = 1
     check_epsilon(epsilon)
     if not 0 < delta < 1:
         raise ValueError(f"delta must be between 0 and 1, both excluded, got {delta}")
-    return _unit_sigma(epsilon, delta) * SIGMA_SLACK * sensitivity
+    return _unit_sigma(epsilon, delta) * SIGMA_SLACK
 
 
 @lru_cache(maxsize=256)

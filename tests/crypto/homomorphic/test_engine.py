@@ -56,22 +56,6 @@ def test_square_is_that_of_the_sum_with_the_sign_of_wrapped_powers(
     assert decrypted == [9 * 9, 9 * 2 * 3 * 2, wrapped, 9 * 4, 0]
 
 
-def test_linear_part_and_mask_are_added(secret_key: BfvSecretKey, evaluator: BfvEvaluator) -> None:
-    total = evaluator.total([secret_key.encrypted(sparse(x1=3, x5=11))])
-    answer = evaluator.answer(total, 2, sparse(x5=100), linear=True)
-    assert secret_key.decrypted(answer, [1, 2, 5]) == [3, 18, 111]
-
-
-def test_one_set_of_keys_serves_both_plain_moduli() -> None:
-    seed = os.urandom(64)
-    made = BfvSecretKey(bfv_parameters(), seed).evaluation_keys()
-    other = BfvSecretKey(bfv_parameters(1), seed)
-    aggregator = BfvEvaluator(bfv_parameters(1), made)
-    total = aggregator.total([other.encrypted(sparse(x3=2**30 + 1))])
-    expected = (2**30 + 1) ** 2 % schemes.PLAIN_MODULI[1]
-    assert other.decrypted(aggregator.answer(total, 1, ZERO), [6]) == [expected]
-
-
 def noise_budget(key: BfvSecretKey, ciphertext: bytes) -> int:
     """The number of bits by which the noise may still grow."""
     parsed = engine.restored("Ciphertext", key._context, ciphertext)
@@ -253,21 +237,6 @@ def slots_of(ckks_key: schemes.CkksSecretKey, answer: bytes) -> Any:
         engine.restored("Ciphertext", context, answer), plain
     )
     return np.array(engine.tenseal_api().CKKSEncoder(context).decode_double(plain))
-
-
-def test_inner_product_of_sums(
-    ckks_key: schemes.CkksSecretKey, ckks_evaluator: schemes.CkksEvaluator
-) -> None:
-    rng = np.random.default_rng(0)
-    left, right = rng.random((2, 3, LENGTH))
-    totals = [
-        ckks_evaluator.total([ckks_key.encrypted(row) for row in side]) for side in (left, right)
-    ]
-    answer = ckks_evaluator.answer(
-        ckks_evaluator.summed(ckks_evaluator.product(*totals)), 2.5, np.zeros(schemes.SLOTS)
-    )
-    expected = 2.5 * float(left.sum(axis=0) @ right.sum(axis=0))
-    assert ckks_key.decrypted(answer) == pytest.approx(expected, rel=1e-6)
 
 
 def test_other_slots_of_an_answer_hold_no_partial_sums(

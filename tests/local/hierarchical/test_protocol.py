@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,36 +20,13 @@ from tacit.local.hierarchical.protocol import (
     hadamard_reports,
 )
 from tacit.metrics.cells.score_scale import PROBABILITY, SCALES
-from tacit.privacy.mechanisms.interface import Distribution
-from tacit.privacy.mechanisms.response import UniformIntegers
 from tacit.protocols.published.ustatistics import PublishedHierarchicalAUC
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
+from tests.privacy.reference import Scripted
 
 Outcomes = dict[tuple[int, ...], float]
-
-
-@dataclass
-class Scripted(tp.NoNoise):
-    """Draws the integers and flips it is told, and multiplies up how likely they were."""
-
-    integers_told: list[list[int]]
-    flips: list[bool]
-    chance: float = 1.0
-    replicates: int | None = None
-
-    def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> Any:
-        if isinstance(distribution, tp.RandomisedResponse):
-            probability = distribution.probability
-            for flip in self.flips:
-                self.chance *= probability if flip else 1 - probability
-            return np.array(self.flips)
-        assert isinstance(distribution, UniformIntegers)
-        integers = np.array(self.integers_told.pop(0), dtype=np.int64).reshape(shape)
-        limits = np.broadcast_to(distribution.bounds, shape)
-        self.chance *= float(np.prod(np.where(integers < limits, 1 / limits, 0.0)))
-        return integers
 
 
 def reports_of(clients: Clients, protocol: HierarchicalAUC, height: int, noise: Any) -> Any:

@@ -363,17 +363,6 @@ def test_bins_suit_the_number_of_records_not_of_clients() -> None:
     assert not any("bins" in each for each in warned)
 
 
-def test_an_estimate_outside_its_range_is_the_nearest_value() -> None:
-    protocol = UStatistic(listed("collision"), 1.0)
-    results = [evaluate(one_each(np.zeros(300)), protocol, seed=seed) for seed in range(10)]
-    high = [result for result in results if result.estimate.bias < 0]
-    assert high
-    for result in high:
-        assert result.estimate.value == 1
-        assert result.estimate.interval().high == 1
-        assert "the nearest value in [0, 1] is given" in result.warnings[-1]
-
-
 def test_bins_of_the_auc_may_lie_on_a_scale() -> None:
     """The same draws over crowded scores: even bins have nearly all of them in the first one."""
     scores, labels = binormal_scores(20_000, 20_000, 0.8, seed=1)

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.special import expit, logit
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -90,22 +89,6 @@ def test_a_distorted_score_is_recalibrated(method: str, cells: int, deviation: f
     error, distance = np.mean(results, axis=0)
     assert error <= 0.01
     assert distance <= before / 10
-
-
-@pytest.mark.parametrize("deviation", [0.0, 3.0])
-def test_platt_undoes_a_logistic_distortion(deviation: float) -> None:
-    rng = np.random.default_rng(1)
-    truth = rng.beta(1.5, 1.5, 100_000)
-    scores = expit(2 * logit(truth) - 1)
-    positive = rng.random(100_000) < truth
-    edges = np.linspace(0, 1, 257)
-    counts = [np.histogram(scores[side], edges)[0] for side in (positive, ~positive)]
-    noise = np.round(rng.laplace(0, max(deviation, 1e-9) / math.sqrt(2), (2, 256)))
-    positives, negatives = counts + noise
-    made = Calibrator.from_counts(
-        edges, positives, negatives, method="platt", noise_variance=deviation**2
-    )
-    assert np.abs(made.transform(scores) - truth).mean() < 0.005
 
 
 # Maps
