@@ -44,44 +44,42 @@ def band(value: list[float], privacy: float = 0.03, sampling: float = 0.04) -> B
     return Band(rates, np.full(rates.size, privacy), np.full(rates.size, sampling))
 
 
-class TestLimits:
-    def test_they_hold_both_errors(self) -> None:
-        low, high = band([0.5, 0.6]).limits(0.9)
-        reach = norm.ppf(0.95) * 0.05
-        np.testing.assert_allclose(low, [0.5 - reach, 0.6 - reach])
-        np.testing.assert_allclose(high, [0.5 + reach, 0.6 + reach])
-
-    def test_they_stay_within_the_range_of_rates(self) -> None:
-        low, high = band([-0.5, 0.01, 0.99, 1.5, math.nan]).limits()
-        assert low.tolist()[:2] == [0.0, 0.0]
-        assert high.tolist()[2:4] == [1.0, 1.0]
-        assert (low <= high)[:4].all()
-        assert np.isnan([low[4], high[4]]).all()
+def test_limits_hold_both_errors() -> None:
+    low, high = band([0.5, 0.6]).limits(0.9)
+    reach = norm.ppf(0.95) * 0.05
+    np.testing.assert_allclose(low, [0.5 - reach, 0.6 - reach])
+    np.testing.assert_allclose(high, [0.5 + reach, 0.6 + reach])
 
 
-class TestShapes:
-    def test_rates_that_must_fall_do(self) -> None:
-        """The nearest falling sequence averages neighbours that rise; errors stay."""
-        made = band([1.2, 0.7, 0.9, 0.4, -0.1], privacy=0.02)
-        result = made.falling()
-        np.testing.assert_allclose(result.value, [1.0, 0.8, 0.8, 0.4, 0.0])
-        np.testing.assert_array_equal(result.privacy_error, made.privacy_error)
-        np.testing.assert_array_equal(result.sampling_error, made.sampling_error)
-        unknown = band([1.2, math.nan, 0.4]).falling().value
-        np.testing.assert_array_equal(unknown, [1.0, math.nan, 0.4])
+def test_limits_stay_within_the_range_of_rates() -> None:
+    low, high = band([-0.5, 0.01, 0.99, 1.5, math.nan]).limits()
+    assert low.tolist()[:2] == [0.0, 0.0]
+    assert high.tolist()[2:4] == [1.0, 1.0]
+    assert (low <= high)[:4].all()
+    assert np.isnan([low[4], high[4]]).all()
 
 
-class TestJson:
-    def test_every_diagram_is_strict_json(self) -> None:
-        rates, ends = band([0.9, math.nan]), np.array([0.0, 0.5], dtype=np.float64)
-        curve = PrecisionRecall(ends, rates, rates).to_dict()
-        diagram = Reliability(ends, ends + 0.5, ends + 0.25, ends * 100, rates).to_dict()
-        for made in (curve, diagram):
-            json.dumps(made, allow_nan=False)
-            assert {len(values) for values in made.values()} == {2}
-        assert curve["precision"] == [0.9, None]
-        assert curve["recall_low"][0] == pytest.approx(0.9 - norm.ppf(0.975) * 0.05)
-        assert {"low", "high", "predicted", "records", "observed", "observed_low"} <= diagram.keys()
+def test_rates_that_must_fall_do() -> None:
+    """The nearest falling sequence averages neighbours that rise; errors stay."""
+    made = band([1.2, 0.7, 0.9, 0.4, -0.1], privacy=0.02)
+    result = made.falling()
+    np.testing.assert_allclose(result.value, [1.0, 0.8, 0.8, 0.4, 0.0])
+    np.testing.assert_array_equal(result.privacy_error, made.privacy_error)
+    np.testing.assert_array_equal(result.sampling_error, made.sampling_error)
+    unknown = band([1.2, math.nan, 0.4]).falling().value
+    np.testing.assert_array_equal(unknown, [1.0, math.nan, 0.4])
+
+
+def test_every_diagram_is_strict_json() -> None:
+    rates, ends = band([0.9, math.nan]), np.array([0.0, 0.5], dtype=np.float64)
+    curve = PrecisionRecall(ends, rates, rates).to_dict()
+    diagram = Reliability(ends, ends + 0.5, ends + 0.25, ends * 100, rates).to_dict()
+    for made in (curve, diagram):
+        json.dumps(made, allow_nan=False)
+        assert {len(values) for values in made.values()} == {2}
+    assert curve["precision"] == [0.9, None]
+    assert curve["recall_low"][0] == pytest.approx(0.9 - norm.ppf(0.975) * 0.05)
+    assert {"low", "high", "predicted", "records", "observed", "observed_low"} <= diagram.keys()
 
 
 def reaching(threshold: Floats, label: int) -> Floats:
