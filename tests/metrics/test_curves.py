@@ -7,18 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.metrics.curves import (
-    cell_area,
-    cell_influences,
-    cell_sampling_variance,
-    counts_from_thresholds,
-    density_correction,
-    merge_pairs,
-    noisy_sampling_variance,
-    placement_variance,
-    rates,
-    trapezoid_area,
-)
+from tacit.metrics import curves
 from tacit.metrics.ranking import auc, auc_with_variance
 
 CELLS = st.lists(st.integers(0, 20), min_size=4, max_size=4)
@@ -29,13 +18,13 @@ def test_areas_are_shares_of_pairs(positive_counts: list[int], negative_counts: 
     positives, negatives = np.array(positive_counts), np.array(negative_counts)
     cells = np.concatenate([np.repeat(range(4), each) for each in (positives, negatives)])
     expected = auc(cells, np.repeat([1, 0], [positives.sum(), negatives.sum()]))
-    assert float(cell_area(positives, negatives)) == pytest.approx(expected)
-    across, up = rates(
-        *(counts_from_thresholds(positives), counts_from_thresholds(negatives)),
-        negatives.sum() - counts_from_thresholds(negatives),
-        positives.sum() - counts_from_thresholds(positives),
+    assert float(curves.cell_area(positives, negatives)) == pytest.approx(expected)
+    across, up = curves.rates(
+        *(curves.counts_from_thresholds(positives), curves.counts_from_thresholds(negatives)),
+        negatives.sum() - curves.counts_from_thresholds(negatives),
+        positives.sum() - curves.counts_from_thresholds(positives),
     )
-    assert float(trapezoid_area(across, up)) == pytest.approx(expected)
+    assert float(curves.trapezoid_area(across, up)) == pytest.approx(expected)
 
 
 @given(CELLS.filter(any), CELLS.filter(any), st.integers(0, 3))
@@ -48,11 +37,11 @@ def test_influences_are_the_derivatives_of_the_area(
     )
     step = np.zeros(4)
     step[cell] = 1e-5
-    by_positive, by_negative = cell_influences(positives, negatives)
-    plain = float(cell_area(positives, negatives))
-    more = float(cell_area(positives + step, negatives))
+    by_positive, by_negative = curves.cell_influences(positives, negatives)
+    plain = float(curves.cell_area(positives, negatives))
+    more = float(curves.cell_area(positives + step, negatives))
     assert (more - plain) / 1e-5 == pytest.approx(float(by_positive[cell]), abs=1e-3)
-    more = float(cell_area(positives, negatives + step))
+    more = float(curves.cell_area(positives, negatives + step))
     assert (more - plain) / 1e-5 == pytest.approx(float(by_negative[cell]), abs=1e-3)
 
 
@@ -61,8 +50,8 @@ def test_the_density_correction_is_exact_for_linear_densities() -> None:
     edges = np.linspace(0, 1, 21)
     positives = np.diff(edges**2)
     negatives = positives[::-1]
-    plain = float(cell_area(positives, negatives))
-    corrected = plain + float(density_correction(positives, negatives))
+    plain = float(curves.cell_area(positives, negatives))
+    corrected = plain + float(curves.density_correction(positives, negatives))
     assert abs(corrected - 5 / 6) < 0.01 * abs(plain - 5 / 6)
 
 
@@ -77,7 +66,7 @@ def test_the_placement_variance_is_that_of_records_thrown_into_their_cells(
     labels = np.repeat([1, 0], [sum(positives), sum(negatives)]).astype(np.int8)
     cells = np.concatenate([np.repeat([0, 1, 2], counts) for counts in (positives, negatives)])
     areas = [auc(cells + rng.random(cells.size), labels) for _ in range(3000)]
-    stated = float(placement_variance(np.array(positives), np.array(negatives)))
+    stated = float(curves.placement_variance(np.array(positives), np.array(negatives)))
     assert np.var(areas) == pytest.approx(stated, rel=0.13)
 
 
@@ -87,7 +76,7 @@ def test_the_sampling_variance_of_fine_cells_is_delongs() -> None:
     scores = np.floor(50 * np.clip(rng.normal(0.4 + 0.2 * labels, 0.2), 0, 0.999))
     positives = np.bincount(scores[labels == 1].astype(int), minlength=50)
     negatives = np.bincount(scores[labels == 0].astype(int), minlength=50)
-    stated = float(cell_sampling_variance(positives, negatives))
+    stated = float(curves.cell_sampling_variance(positives, negatives))
     assert stated == pytest.approx(auc_with_variance(scores, labels)[1], rel=0.01)
 
 
@@ -100,20 +89,22 @@ def test_noise_leaves_no_sampling_variance_of_almost_nothing() -> None:
     exact = [np.bincount(cells[labels == each], minlength=256) for each in (1, 0)]
     true = auc_with_variance(scores, labels)[1]
     noisy = [[each + rng.normal(0, 2, 256) for each in exact] for _ in range(400)]
-    direct = np.array([float(cell_sampling_variance(*each)) for each in noisy])
+    direct = np.array([float(curves.cell_sampling_variance(*each)) for each in noisy])
     assert np.mean(direct < true / 4) > 0.1
     area = np.array(0.76)
-    kept = np.array([float(noisy_sampling_variance(each[0], each[1], area)) for each in noisy])
+    kept = np.array(
+        [float(curves.noisy_sampling_variance(each[0], each[1], area)) for each in noisy]
+    )
     assert kept.min() > true / 5
     believed = direct > true / 3
     np.testing.assert_array_equal(kept[believed], direct[believed])
-    few = float(noisy_sampling_variance(exact[0], exact[1], area))
-    assert few == float(cell_sampling_variance(*exact)) == pytest.approx(true, rel=0.02)
+    few = float(curves.noisy_sampling_variance(exact[0], exact[1], area))
+    assert few == float(curves.cell_sampling_variance(*exact)) == pytest.approx(true, rel=0.02)
 
 
 def test_merging_pairs_keeps_every_record() -> None:
-    np.testing.assert_array_equal(merge_pairs(np.array([1, 2, 3, 4, 5])), [3, 7, 5])
+    np.testing.assert_array_equal(curves.merge_pairs(np.array([1, 2, 3, 4, 5])), [3, 7, 5])
 
 
 def test_an_empty_class_has_no_area() -> None:
-    assert np.isnan(cell_area(np.zeros(3), np.ones(3)))
+    assert np.isnan(curves.cell_area(np.zeros(3), np.ones(3)))

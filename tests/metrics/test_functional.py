@@ -16,19 +16,6 @@ from sklearn import metrics as sklearn
 from tacit import binormal_scores
 from tacit.arrays import Floats
 from tacit.metrics import functional, logistic, operating_points
-from tacit.metrics.functional import (
-    OTHER_NAMES,
-    RATES,
-    Functional,
-    average_precision,
-    fieller_bounds,
-    positive_predictive_value,
-    prevalence,
-    rate_name,
-    reaching,
-    sensitivity,
-    specificity,
-)
 from tacit.results.measures import smooth_calibration
 
 CELLS = 16
@@ -55,15 +42,15 @@ def records(counts: Floats, places: Floats = MIDDLES) -> tuple[Floats, NDArray[n
     return scores, np.repeat([1, 0], whole.sum(axis=1))
 
 
-def known(figure: Functional | None) -> Functional:
+def known(figure: functional.Functional | None) -> functional.Functional:
     assert figure is not None
     return figure
 
 
-FIGURES: dict[str, Callable[[Floats], Functional]] = {
-    "prevalence": prevalence,
-    **{name: lambda c, rate=rate: rate(c, ABOVE) for name, rate in RATES.items()},  # type: ignore[misc]
-    "average precision": average_precision,
+FIGURES: dict[str, Callable[[Floats], functional.Functional]] = {
+    "prevalence": functional.prevalence,
+    **{name: lambda c, rate=rate: rate(c, ABOVE) for name, rate in functional.RATES.items()},  # type: ignore[misc]
+    "average precision": functional.average_precision,
     "net benefit": lambda c: functional.net_benefit(c, ABOVE, np.array([0.2])),
     "net benefit of all": lambda c: functional.treat_all(c, np.array([0.2])),
     "brier": lambda c: functional.brier(c, MIDDLES),
@@ -203,7 +190,7 @@ REFERENCES: dict[str, Callable[[Any, Any], float]] = {
 
 def test_a_threshold_takes_its_part_of_the_cell_that_it_cuts() -> None:
     edges = np.array([0.0, 0.2, 1.0])
-    fractions = reaching(edges, np.array([0.0, 0.05, 0.2, 0.6, 1.0]))
+    fractions = functional.reaching(edges, np.array([0.0, 0.05, 0.2, 0.6, 1.0]))
     expected = np.array([[1, 1], [0.75, 1], [0, 1], [0, 0.5], [0, 0]])
     np.testing.assert_allclose(fractions, expected)
 
@@ -211,11 +198,15 @@ def test_a_threshold_takes_its_part_of_the_cell_that_it_cuts() -> None:
 def test_rates_of_nothing_are_unknown() -> None:
     counts = np.array([[0.0, 3.0], [0.0, 0.0]])
     above = np.array([[0.0, 1.0], [0.0, 0.0]])
-    assert np.isnan(specificity(counts, above).value).all()
-    assert sensitivity(counts, above).value.tolist() == [1.0, 0.0]
-    np.testing.assert_array_equal(positive_predictive_value(counts, above).value, [1.0, np.nan])
-    np.testing.assert_array_equal(positive_predictive_value(counts, np.eye(2)).value, [np.nan, 1.0])
-    assert np.isnan(average_precision(np.zeros((2, 4))).value)
+    assert np.isnan(functional.specificity(counts, above).value).all()
+    assert functional.sensitivity(counts, above).value.tolist() == [1.0, 0.0]
+    np.testing.assert_array_equal(
+        functional.positive_predictive_value(counts, above).value, [1.0, np.nan]
+    )
+    np.testing.assert_array_equal(
+        functional.positive_predictive_value(counts, np.eye(2)).value, [np.nan, 1.0]
+    )
+    assert np.isnan(functional.average_precision(np.zeros((2, 4))).value)
 
 
 @pytest.mark.parametrize(
@@ -231,18 +222,18 @@ def test_average_precision_is_that_of_sklearn(separation: float, times: int, err
     edges = np.linspace(0, 1, 4097)
     counts = np.stack([np.histogram(scores[labels == own], edges)[0] for own in (1, 0)])
     exact = sklearn.average_precision_score(labels, scores)
-    computed_precision = float(average_precision(counts.astype(np.float64)).value[0])
+    computed_precision = float(functional.average_precision(counts.astype(np.float64)).value[0])
     assert computed_precision == pytest.approx(exact, abs=error)
 
 
-@pytest.mark.parametrize("rate", [sensitivity, specificity])
+@pytest.mark.parametrize("rate", [functional.sensitivity, functional.specificity])
 def test_the_sampling_error_of_a_share_is_that_of_a_binomial_one(
-    rate: Callable[[Floats, Floats], Functional],
+    rate: Callable[[Floats, Floats], functional.Functional],
 ) -> None:
     """Those of other figures follow from their gradients in the same way."""
     counts = some_counts()
     made = rate(counts, ABOVE.round())
-    records = counts[0 if rate is sensitivity else 1].sum()
+    records = counts[0 if rate is functional.sensitivity else 1].sum()
     expected = np.sqrt(made.value * (1 - made.value) / records)
     assert made.sampling_error(counts) == pytest.approx(expected, rel=1e-12)
 
@@ -252,20 +243,22 @@ def test_noise_in_empty_cells_is_not_taken_for_records() -> None:
     rng = np.random.default_rng(0)
     counts = np.zeros((2, 1024))
     counts[0, 300:1000:7], counts[1, 100:900:2] = 1, 1
-    above = reaching(np.linspace(0, 1, 1025), np.array([0.5]))
-    exact = float(sensitivity(counts, above).sampling_error(counts)[0])
+    above = functional.reaching(np.linspace(0, 1, 1025), np.array([0.5]))
+    exact = float(functional.sensitivity(counts, above).sampling_error(counts)[0])
     errors = []
     for _ in range(200):
         noisy = counts + rng.normal(0, 0.5, counts.shape)
-        errors.append(float(sensitivity(noisy, above).sampling_error(noisy)[0]))
+        errors.append(float(functional.sensitivity(noisy, above).sampling_error(noisy)[0]))
     assert np.mean(errors) == pytest.approx(exact, rel=0.1)
 
 
 def test_both_fields_names_are_known() -> None:
-    assert {rate_name(name) for name in OTHER_NAMES} <= RATES.keys()
-    assert rate_name("Positive predictive value") == rate_name("precision")
+    assert {
+        functional.rate_name(name) for name in functional.OTHER_NAMES
+    } <= functional.RATES.keys()
+    assert functional.rate_name("Positive predictive value") == functional.rate_name("precision")
     with pytest.raises(KeyError, match=r"did you mean 'accuracy'.*sensitivity, .*ppv"):
-        rate_name("acuracy")
+        functional.rate_name("acuracy")
 
 
 REACH = 1.959964
@@ -289,12 +282,12 @@ def test_the_interval_holds_a_quotient_whose_denominator_is_noisy(correlation: f
     # of (A - (A / B) B) / B, its covariance with B / B, and the variance of the latter
     variance = (error**2 - 2 * value * cross + value**2 * noise**2) / lower**2
     crossed = (cross - value * noise**2) / lower**2
-    low, high = fieller_bounds(value, variance, crossed, noise**2 / lower**2, REACH)
+    low, high = functional.fieller_bounds(value, variance, crossed, noise**2 / lower**2, REACH)
     held = (low <= above / below) & (above / below <= high)
     assert np.mean(held | (lower <= REACH * noise)) == pytest.approx(0.95, abs=0.003)
 
 
 def test_a_denominator_without_noise_gives_the_normal_interval_and_one_like_zero_none() -> None:
     value, variance, crossed, base = np.array([[2.0, 2.0], [0.1, 0.25], [0.0, 0.0], [0.3, 0.0]])
-    low, high = fieller_bounds(value, variance, crossed, base, 2.0)
+    low, high = functional.fieller_bounds(value, variance, crossed, base, 2.0)
     assert (low.tolist(), high.tolist()) == ([-np.inf, 1.0], [np.inf, 3.0])

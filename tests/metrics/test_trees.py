@@ -13,17 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.linalg import null_space
 
-from tacit.metrics.trees import (
-    WEIGHTS_AT_ONCE,
-    TreeNoise,
-    consistent_leaves,
-    levels_of,
-    node_variances,
-    observation_fractions,
-    observation_weights,
-    pair_sums,
-    subtree_variances,
-)
+from tacit.metrics import trees
 
 Floats = NDArray[np.float64]
 
@@ -92,7 +82,7 @@ def dense_covariance(variances: Floats) -> Floats:
 @given(variances=level_variances(), seed=st.integers(0, 2**32 - 1))
 def test_consistent_leaves_are_dense_weighted_least_squares(variances: Floats, seed: int) -> None:
     levels = observed_levels(variances, np.random.default_rng(seed), ())
-    leaves = consistent_leaves(levels, variances)
+    leaves = trees.consistent_leaves(levels, variances)
     np.testing.assert_allclose(leaves, dense_leaves(levels, variances), rtol=1e-7, atol=1e-7)
 
 
@@ -100,11 +90,13 @@ def test_consistent_leaves_are_dense_weighted_least_squares(variances: Floats, s
 @given(variances=level_variances(), seed=st.integers(0, 2**32 - 1))
 def test_leading_axes_hold_trees_of_their_own(variances: Floats, seed: int) -> None:
     levels = observed_levels(variances, np.random.default_rng(seed), (2, 3))
-    leaves = consistent_leaves(levels, variances)
+    leaves = trees.consistent_leaves(levels, variances)
     assert leaves.shape == (2, 3, 1 << (variances.size - 1))
     for place in np.ndindex(2, 3):
         alone = [None if own is None else own[place] for own in levels]
-        np.testing.assert_allclose(leaves[place], consistent_leaves(alone, variances), rtol=1e-12)
+        np.testing.assert_allclose(
+            leaves[place], trees.consistent_leaves(alone, variances), rtol=1e-12
+        )
 
 
 @few
@@ -113,7 +105,7 @@ def test_observation_weights_are_the_adjoint(variances: Floats, seed: int) -> No
     rng = np.random.default_rng(seed)
     weights = rng.normal(size=(2, 1 << (variances.size - 1)))
     levels = observed_levels(variances, rng, ())
-    computed_weights = observation_weights(weights, variances)
+    computed_weights = trees.observation_weights(weights, variances)
     assert [own.shape for own in computed_weights] == [
         (2, 1 << level) for level in range(variances.size)
     ]
@@ -125,7 +117,7 @@ def test_observation_weights_are_the_adjoint(variances: Floats, seed: int) -> No
         ),
         np.zeros(2),
     )
-    expected = weights @ consistent_leaves(levels, variances)
+    expected = weights @ trees.consistent_leaves(levels, variances)
     np.testing.assert_allclose(weighed, expected, rtol=1e-9, atol=1e-9)
     for own, variance in zip(computed_weights, variances, strict=True):
         assert np.isfinite(variance) or not own.any(), "a level that was not observed has a weight"
@@ -135,7 +127,7 @@ def test_observation_weights_are_the_adjoint(variances: Floats, seed: int) -> No
 @given(variances=level_variances())
 def test_node_variances_are_the_dense_diagonals(variances: Floats) -> None:
     covariance = dense_covariance(variances)
-    computed_variances = node_variances(variances)
+    computed_variances = trees.node_variances(variances)
     for level, sums in enumerate(sums_by_level(variances.size)):
         diagonal = np.diag(sums @ covariance @ sums.T)
         np.testing.assert_allclose(diagonal, computed_variances[level], rtol=1e-6, atol=1e-6)
@@ -144,7 +136,7 @@ def test_node_variances_are_the_dense_diagonals(variances: Floats) -> None:
 @few
 @given(variances=level_variances())
 def test_subtree_variances_are_the_roots_of_trees_of_their_own(variances: Floats) -> None:
-    computed_variances = subtree_variances(variances)
+    computed_variances = trees.subtree_variances(variances)
     for level in range(variances.size):
         own = variances[level:]
         expected = own[0] if own.size == 1 else dense_covariance(own).sum()
@@ -152,12 +144,14 @@ def test_subtree_variances_are_the_roots_of_trees_of_their_own(variances: Floats
 
 
 def test_shares_of_levels() -> None:
-    np.testing.assert_allclose(observation_fractions(np.array([2.0, 1.0])), [0.5, 1.0])
-    np.testing.assert_allclose(observation_fractions(np.array([np.inf, 0.0, 1.0])), [0.0, 1.0, 1.0])
+    np.testing.assert_allclose(trees.observation_fractions(np.array([2.0, 1.0])), [0.5, 1.0])
+    np.testing.assert_allclose(
+        trees.observation_fractions(np.array([np.inf, 0.0, 1.0])), [0.0, 1.0, 1.0]
+    )
     with pytest.raises(ValueError, match="leaves of a tree must be observed"):
-        observation_fractions(np.array([1.0, np.inf]))
+        trees.observation_fractions(np.array([1.0, np.inf]))
     nodes = np.arange(12.0).reshape(3, 4)
-    np.testing.assert_array_equal(pair_sums(nodes), [[1, 5], [9, 13], [17, 21]])
+    np.testing.assert_array_equal(trees.pair_sums(nodes), [[1, 5], [9, 13], [17, 21]])
 
 
 LEVELS = 6
@@ -185,7 +179,7 @@ class Reports:
     def bit_variance(self) -> float:
         return self.flip * (1 - self.flip) / (0.5 - self.flip) ** 2
 
-    def predicted(self) -> TreeNoise:
+    def predicted(self) -> trees.TreeNoise:
         factors = np.zeros(LEVELS)
         factors[2:] = 1 / DEALT[2:]
         variances = np.full(LEVELS, np.inf)
@@ -197,14 +191,14 @@ class Reports:
             variances[0] = 0.0
         extra = 1.0 if self.flip else 0.0
         assumed = variances + factors * (1 + extra) * records / 2.0 ** np.arange(LEVELS)
-        return TreeNoise(variances, assumed, factors, extra, self.centred)
+        return trees.TreeNoise(variances, assumed, factors, extra, self.centred)
 
     def drawn(self, rng: np.random.Generator, runs: int) -> Floats:
         """Consistent leaves of so many runs, by the predicted noise's weighting."""
         chosen = rng.multinomial(RECORDS, DEALT, (runs, RECORDS.size)).transpose(2, 0, 1)
         levels: list[Floats | None] = [None] * LEVELS
         for level in range(2, LEVELS):
-            counts = levels_of(chosen[level].astype(np.float64))[level]
+            counts = trees.levels_of(chosen[level].astype(np.float64))[level]
             reports = counts.sum(axis=-1, keepdims=True)
             if self.flip:
                 counts = self._unary(rng, counts.astype(np.int64), reports.astype(np.int64))
@@ -213,7 +207,7 @@ class Reports:
             levels[level] = factor * counts
         if self.centred:
             levels[0] = np.full((runs, 1), float(RECORDS.sum()))
-        return consistent_leaves(levels, self.predicted().weighting)
+        return trees.consistent_leaves(levels, self.predicted().weighting)
 
     def _unary(
         self, rng: np.random.Generator, set_counts: NDArray[np.int64], reports: NDArray[np.int64]
@@ -251,7 +245,7 @@ REPORTS = {
 }
 
 
-def offs(drawn: Floats, noise: TreeNoise) -> list[float]:
+def offs(drawn: Floats, noise: trees.TreeNoise) -> list[float]:
     """How far the variance of each weighted sum lies off that of this noise.
 
     Where nothing but the partition errs, its weighting finds the classes' sizes exactly to first
@@ -326,13 +320,13 @@ def test_contrasts_have_the_variance_of_the_observed_counts(variances: list[floa
     """
     weights, by_level = np.random.default_rng(0).normal(size=(2, 3, 16)), np.array(variances)
     for assumed in (by_level, by_level * np.array([1.0, 0.5, 3.0, 0.2, 2.0])):
-        observed = observation_weights(weights, assumed)
+        observed = trees.observation_weights(weights, assumed)
         expected = sum(
             variance * np.sum(level**2, axis=-1)
             for level, variance in zip(observed, variances, strict=True)
             if math.isfinite(variance)
         )
-        found = TreeNoise(by_level, assumed).variance_of(weights, np.ones(16))
+        found = trees.TreeNoise(by_level, assumed).variance_of(weights, np.ones(16))
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
@@ -340,7 +334,7 @@ def test_groups_of_weights_change_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     noise = Reports(centred=True, flip=0.3).predicted()
     weights = np.random.default_rng(0).normal(size=(3, 4, RECORDS.size))
     leaves = np.random.default_rng(1).random((3, 4, RECORDS.size)) * 50
-    assert weights.size < WEIGHTS_AT_ONCE
+    assert weights.size < trees.WEIGHTS_AT_ONCE
     whole = noise.variance_of(weights, leaves)
     monkeypatch.setattr("tacit.metrics.trees.WEIGHTS_AT_ONCE", 2 * RECORDS.size)
     np.testing.assert_allclose(noise.variance_of(weights, leaves), whole, rtol=1e-12)
@@ -351,10 +345,10 @@ def test_groups_of_weights_change_nothing(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_exact_counts_have_no_variance() -> None:
     variances = np.array([np.inf, np.inf, 0.0])
-    assert TreeNoise(variances).exact
-    assert TreeNoise(variances).variance_of(np.ones((5, 4)), np.ones(4)).tolist() == [0.0] * 5
-    assert not TreeNoise(np.array([np.inf, np.inf, 1.0])).exact
-    assert not TreeNoise(variances, factors=np.array([0.0, 0.0, 2.0])).exact
+    assert trees.TreeNoise(variances).exact
+    assert trees.TreeNoise(variances).variance_of(np.ones((5, 4)), np.ones(4)).tolist() == [0.0] * 5
+    assert not trees.TreeNoise(np.array([np.inf, np.inf, 1.0])).exact
+    assert not trees.TreeNoise(variances, factors=np.array([0.0, 0.0, 2.0])).exact
 
 
 @pytest.mark.parametrize(
@@ -373,7 +367,7 @@ def test_covariances_are_those_of_variances(reports: Reports) -> None:
 def test_the_covariance_between_edges_is_that_of_its_leaves(observed: tuple[int, ...]) -> None:
     variances = np.full(LEVELS, np.inf)
     variances[list(observed)] = np.random.default_rng(2).uniform(1, 9, len(observed))
-    noise, edges = TreeNoise(variances), np.array([0, 1, 4, 5, 11, 16, 30])
+    noise, edges = trees.TreeNoise(variances), np.array([0, 1, 4, 5, 11, 16, 30])
     leaves = np.arange(1 << (LEVELS - 1))
     cells = (edges[:-1, np.newaxis] <= leaves) & (leaves < edges[1:, np.newaxis])
     naive = noise.covariance_of(cells.astype(np.float64), np.zeros(leaves.size))

@@ -17,16 +17,6 @@ from tacit.cli import main
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.results import displays as drawing
 from tacit.results.curves.curve import Curve
-from tacit.results.displays import (
-    MAX_BARS,
-    Bar,
-    draw_bars,
-    draw_comparison,
-    draw_evaluation,
-    draw_groups,
-    new_axes,
-    operating_point,
-)
 from tacit.results.estimate import Estimate
 
 CLIENTS = tacit.Clients.split(*tacit.binormal_scores(400, 1600, 0.8, seed=0), clients=4, seed=0)
@@ -58,7 +48,7 @@ def texts_of(axes: Any) -> str:
 
 
 def test_a_curve_runs_from_corner_to_corner_and_never_back() -> None:
-    line = draw_evaluation(WITH_CURVE).lines[1]
+    line = drawing.draw_evaluation(WITH_CURVE).lines[1]
     across, up = line.get_data()
     assert (across[0], up[0], across[-1], up[-1]) == (0, 0, 1, 1)
     assert (np.diff(across) >= 0).all()
@@ -67,7 +57,7 @@ def test_a_curve_runs_from_corner_to_corner_and_never_back() -> None:
 
 
 def test_a_picture_says_figure_interval_protocol_and_cost() -> None:
-    told = texts_of(draw_evaluation(WITH_CURVE))
+    told = texts_of(drawing.draw_evaluation(WITH_CURVE))
     for part in ("AUC 0.750", "0.740 to 0.760", "dpauc, epsilon 1 (record)"):
         assert part in told
 
@@ -85,26 +75,26 @@ def test_a_picture_says_figure_interval_protocol_and_cost() -> None:
 def test_the_marked_point_is_next_to_one_half_on_probabilities_alone(
     thresholds: list[float], index: int | None
 ) -> None:
-    assert operating_point(curve_of(thresholds)) == index
+    assert drawing.operating_point(curve_of(thresholds)) == index
 
 
 def test_a_result_without_signal_has_a_picture_that_says_so() -> None:
-    axes = draw_evaluation(evaluation_of(Estimate.absent("too noisy"), None))
+    axes = drawing.draw_evaluation(evaluation_of(Estimate.absent("too noisy"), None))
     assert "not enough signal" in texts_of(axes)
     assert not axes.lines
 
 
 def test_a_bar_shows_both_intervals_and_the_exact_figure() -> None:
-    axes = draw_bars([Bar("a", Estimate(0.7, 0.05, 0.1), 0.72)], "t", "c", "AUC")
+    axes = drawing.draw_bars([drawing.Bar("a", Estimate(0.7, 0.05, 0.1), 0.72)], "t", "c", "AUC")
     ends = [line.get_xdata()[0] for line in axes.lines]
     assert ends == pytest.approx([0.48, 0.6, 0.7, 0.72], abs=3e-3)
 
 
 def test_more_bars_than_are_legible_are_said_to_be_left_out() -> None:
-    bars = [Bar(str(n), Estimate(0.5, math.nan, 0.0)) for n in range(MAX_BARS + 3)]
-    axes = draw_bars(bars, "t", "c", "AUC", new_axes())
-    assert f"the first {MAX_BARS} of {MAX_BARS + 3}" in texts_of(axes)
-    assert len(axes.lines) == MAX_BARS
+    bars = [drawing.Bar(str(n), Estimate(0.5, math.nan, 0.0)) for n in range(drawing.MAX_BARS + 3)]
+    axes = drawing.draw_bars(bars, "t", "c", "AUC", drawing.new_axes())
+    assert f"the first {drawing.MAX_BARS} of {drawing.MAX_BARS + 3}" in texts_of(axes)
+    assert len(axes.lines) == drawing.MAX_BARS
 
 
 def test_pictures_have_the_colours_of_a_report() -> None:
@@ -120,7 +110,7 @@ def test_pictures_have_the_colours_of_a_report() -> None:
 
 def test_a_comparison_shows_both_models_and_their_difference() -> None:
     compared = tacit.compare(CLIENTS, 1 - CLIENTS.scores, tacit.FedAUC(1.0), seed=1)
-    upper, lower = draw_comparison(compared).axes
+    upper, lower = drawing.draw_comparison(compared).axes
     assert [label.get_text() for label in upper.get_yticklabels()] == ["first", "second"]
     assert lower.get_title("left").startswith("first less second: +")
     assert "epsilon 1 (label) for all three figures" in texts_of(upper)
@@ -129,7 +119,7 @@ def test_a_comparison_shows_both_models_and_their_difference() -> None:
 def test_groups_are_shown_below_each_other() -> None:
     groups = tacit.Groups.from_arrays(np.arange(CLIENTS.records) % 2)
     grouped = tacit.evaluate_groups(CLIENTS, groups, tacit.FedAUC(1.0), seed=1)
-    axes = draw_groups(grouped).axes[0]
+    axes = drawing.draw_groups(grouped).axes[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["0", "1"]
     assert axes.get_title("left") == "AUC of 2 groups"
 
@@ -153,12 +143,15 @@ def test_a_command_saves_the_picture_and_says_so(
 
 
 def test_a_roc_curve_is_drawn_on_given_axes() -> None:
-    result, ax = tacit.evaluate(CLIENTS, tacit.ScoreHistogram(epsilon=2.0), seed=1), new_axes()
+    result, ax = (
+        tacit.evaluate(CLIENTS, tacit.ScoreHistogram(epsilon=2.0), seed=1),
+        drawing.new_axes(),
+    )
     display = tacit.RocCurveDisplay.from_result(result, ax=ax)
     assert display.ax_ is ax
     assert display.figure_ is ax.figure
     assert display.roc_auc == result.auc.value
-    assert result.plot(ax=new_axes()) is not ax
+    assert result.plot(ax=drawing.new_axes()) is not ax
 
 
 def test_calibration_is_drawn_in_probabilities() -> None:

@@ -19,10 +19,9 @@ from tacit.local.hierarchical.protocol import (
     OneLevel,
     hadamard_reports,
 )
-from tacit.metrics.cells.score_scale import PROBABILITY, SCALES
+from tacit.metrics.cells.score_scale import SCALES
 from tacit.protocols.published.ustatistics import PublishedHierarchicalAUC
 from tacit.running.evaluating import repeat_results
-from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
 from tests.privacy.reference import Scripted
 
@@ -157,19 +156,6 @@ Kind = type[HierarchicalAUC]
 both_kinds = pytest.mark.parametrize("kind", [HierarchicalAUC, PublishedHierarchicalAUC])
 
 
-def test_the_consistent_estimate_is_the_better_one() -> None:
-    """Spreads of 300 repetitions have 4 % error each; the bound is far from the ratio."""
-    clients = binormal_clients(1600, 2400, 4000, seed=5)
-    consistent, traversal = (
-        repeat_results(clients, protocol, 300, seed=3).value.std()
-        for protocol in (
-            HierarchicalAUC(2.0, 5),
-            PublishedHierarchicalAUC(2.0, 5, scale=PROBABILITY),
-        )
-    )
-    assert consistent < 0.75 * traversal
-
-
 def test_delta_pays_for_large_epsilon_only() -> None:
     clients = binormal_clients(1600, 2400, 4000, seed=5)
     errors = {
@@ -182,18 +168,6 @@ def test_delta_pays_for_large_epsilon_only() -> None:
     assert large[1] < large[0]
     wasted = {key: "with delta 0" in " ".join(r.warnings) for key, r in errors.items()}
     assert wasted == {(1.0, 0.0): False, (1.0, 1e-6): True, (12.0, 0.0): False, (12.0, 1e-6): False}
-
-
-@pytest.mark.parametrize(
-    ("kind", "height"), [(HierarchicalAUC, 1), (HierarchicalAUC, 3), (PublishedHierarchicalAUC, 1)]
-)
-def test_without_noise_every_record_reports_on_the_first_level(kind: Kind, height: int) -> None:
-    """At an epsilon that leaves nothing to undo: the exact area of the two halves of [0, 1]."""
-    scores = np.repeat([0.1, 0.2, 0.3, 0.9, 0.4, 0.6, 0.7, 0.8], 100)
-    clients = Clients.from_arrays(scores, np.repeat([0, 1], 400))
-    protocol = kind(40.0, height)
-    server_result = simulate(clients, protocol, tp.NoNoise()).server_result
-    assert float(server_result.value) == pytest.approx(0.75)
 
 
 def test_few_records_give_no_number() -> None:
