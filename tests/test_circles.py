@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -43,16 +44,12 @@ def graph(sources: Mapping[str, str], late: tuple[str, ...] = ()) -> Graph:
 
 
 def circle(edges: Graph) -> list[str]:
-    """Modules of a circle, or that import one; empty where there is none.
-
-    A module that imports nothing that is left is no part of a circle, and is taken away.
-    """
-    left = {name: set(others) for name, others in edges.items()}
-    while True:
-        leaves = {name for name, others in left.items() if not others & left.keys()}
-        if not leaves:
-            return sorted(left)
-        left = {name: others for name, others in left.items() if name not in leaves}
+    """The modules of a circle, the first again at the end; empty where there is none."""
+    try:
+        TopologicalSorter(edges).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
 
 
 def sources() -> dict[str, str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
-from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
@@ -68,15 +68,16 @@ def crossings(tree: ast.AST, path: str) -> Iterator[str]:
                 yield f"line {getattr(node, 'lineno', 0)}: {name}"
 
 
-@cache
-def parsed(path: str) -> ast.Module:
-    """The syntax tree of a module of ours."""
-    return ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
+SIGN = re.compile("|".join(("protocols", "local", *map(re.escape, spoken(OURS)))))
+"""What stands in every module with a mention or a crossing: others need not be parsed."""
 
 
 def named_in(path: str) -> list[str]:
     """What a module names that is not its own."""
-    tree = parsed(path)
+    text = (PACKAGE / path).read_text(encoding="utf-8")
+    if not SIGN.search(text):
+        return []
+    tree = ast.parse(text)
     foreign = [each for each in OURS if not path.startswith(home(each))]
     mine = spoken([each for each in OURS if path.startswith(home(each))])
     return [*mentions(tree, spoken(foreign) - mine), *crossings(tree, path)]

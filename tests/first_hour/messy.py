@@ -24,6 +24,9 @@ SCORES = np.round(1 / (1 + np.exp(-(rng.normal(size=ROWS) + 1.5 * LABELS - 1))),
 HEADER = ("patient_id", "score", "label", "ward", "note")
 
 
+Content = str | bytes | Callable[[Path], Any]
+
+
 @dataclass(frozen=True)
 class Messy:
     """One file and what must be said of it.
@@ -31,7 +34,7 @@ class Messy:
     Parameters
     ----------
     name : of the file.
-    write : writes it to a path.
+    content : of the file, or what writes it to a path.
     says : a part of what ``tacit check`` prints without options; None where it must read the
         file silently.
     options : with which the file holds the 400 records; None where no option helps.
@@ -39,7 +42,7 @@ class Messy:
     """
 
     name: str
-    write: Callable[[Path], Any]
+    content: Content
     says: str | None = None
     options: tuple[str, ...] | None = ()
     scores: Any = field(default_factory=lambda: SCORES)
@@ -48,6 +51,19 @@ class Messy:
     def __str__(self) -> str:
         """The name that pytest shows."""
         return self.name
+
+    def save(self) -> None:
+        """Write the file into the working directory."""
+        if callable(self.content):
+            self.content(Path(self.name))
+        else:
+            content = self.content
+            Path(self.name).write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def hopeless(name: str, content: Content, says: str) -> Messy:
+    """A file that no option makes readable."""
+    return Messy(name, content, says, None)
 
 
 def text(
@@ -80,12 +96,6 @@ def replaced(values: Any, row: int, value: object) -> list[object]:
     return changed
 
 
-def saved(content: str | bytes) -> Callable[[Path], Any]:
-    """Writes text in UTF-8, or bytes."""
-    raw = content.encode() if isinstance(content, str) else content
-    return lambda path: path.write_bytes(raw)
-
-
 def packed(path: Path) -> None:
     """Writes a zip file of one member."""
     with zipfile.ZipFile(path, "w") as archive:
@@ -105,20 +115,18 @@ def categories(values: Sequence[object]) -> pa.Array:
 LOGITS = np.log(SCORES / (1 - SCORES)).round(6)
 LINES = text().split("\n")
 YES = ("--positive", "yes")
-NO_OPTION = {"options": None}
 
 LABEL_FILES = (
-    Messy("yes_no.csv", saved(text(worded("no", "yes"))), "--positive yes", YES),
-    Messy("y_n.csv", saved(text(worded("N", "Y"))), "--positive Y", ("--positive", "y")),
-    Messy("true_false.csv", saved(text(worded("False", "True")))),
-    Messy("decimals.csv", saved(text(worded("0.0", "1.0")))),
-    Messy("plus_minus.csv", saved(text(worded("-1", "+1"))), "--positive +1", ("--positive", "+1")),
-    Messy("one_two.csv", saved(text(worded(1, 2))), "--positive 2", ("--positive", "2")),
-    Messy(
+    Messy("yes_no.csv", text(worded("no", "yes")), "--positive yes", YES),
+    Messy("y_n.csv", text(worded("N", "Y")), "--positive Y", ("--positive", "y")),
+    Messy("true_false.csv", text(worded("False", "True"))),
+    Messy("decimals.csv", text(worded("0.0", "1.0"))),
+    Messy("plus_minus.csv", text(worded("-1", "+1")), "--positive +1", ("--positive", "+1")),
+    Messy("one_two.csv", text(worded(1, 2)), "--positive 2", ("--positive", "2")),
+    hopeless(
         "one_missing.csv",
-        saved(text(replaced(LABELS, 7, ""))),
+        text(replaced(LABELS, 7, "")),
         "line 8: column 'label' has no value (1 row)",
-        **NO_OPTION,
     ),
     Messy("categories_01.parquet", parquet(categories(LABELS.tolist()))),
     Messy("categories_text.parquet", parquet(categories(worded("0", "1")))),
@@ -134,25 +142,17 @@ LABEL_FILES = (
         scores=SCORES.astype(np.float32).astype(np.float64),
     ),
     Messy("uint8.parquet", parquet(LABELS.astype(np.uint8))),
-    Messy(
-        "one_class.csv", saved(text([0] * ROWS)), "note: all labels are 0", labels=np.zeros(ROWS)
-    ),
-    Messy(
+    Messy("one_class.csv", text([0] * ROWS), "note: all labels are 0", labels=np.zeros(ROWS)),
+    hopeless(
         "three_words.csv",
-        saved(text(replaced(worded("no", "yes"), 9, "unknown"))),
+        text(replaced(worded("no", "yes"), 9, "unknown")),
         "line 2: labels must be 0 or 1: 'no' (400 rows)",
-        **NO_OPTION,
     ),
 )
 
 SCORE_FILES = (
     *(
-        Messy(
-            f"{name}.csv",
-            saved(text(scores=replaced(SCORES, 6, value))),
-            f"line 7: {says} (1 row)",
-            **NO_OPTION,
-        )
+        hopeless(f"{name}.csv", text(scores=replaced(SCORES, 6, value)), f"line 7: {says} (1 row)")
         for name, value, says in (
             ("one_nan", "NaN", "column 'score' has no value: NaN"),
             ("n_d", "n/d", "column 'score' has no value: 'n/d'"),
@@ -162,143 +162,130 @@ SCORE_FILES = (
             ("inf", "inf", "scores must be finite: inf"),
         )
     ),
-    Messy(
+    hopeless(
         "na.csv",
-        saved(text(scores=replaced(replaced(SCORES, 6, "NA"), 9, "NA"))),
+        text(scores=replaced(replaced(SCORES, 6, "NA"), 9, "NA")),
         "line 7: column 'score' has no value: 'NA' (2 rows)",
-        **NO_OPTION,
     ),
     Messy(
         "logits.csv",
-        saved(text(scores=LOGITS)),
+        text(scores=LOGITS),
         "note: scores are not from 0 to 1; if they are log-odds: --unit log-odds",
         ("--unit", "log-odds"),
         LOGITS,
     ),
     Messy(
         "percent.csv",
-        saved(text(scores=(100 * SCORES).round(2))),
+        text(scores=(100 * SCORES).round(2)),
         "note: scores are not from 0 to 1; if they are in percent: --unit percent",
         ("--unit", "percent"),
         (100 * SCORES).round(2),
     ),
     Messy(
         "percent_signs.csv",
-        saved(text(scores=[f"{100 * s:.2f}%" for s in SCORES])),
+        text(scores=[f"{100 * s:.2f}%" for s in SCORES]),
         "(400 rows); for scores in percent: --unit percent",
         ("--unit", "percent"),
         (100 * SCORES).round(2),
     ),
-    Messy(
+    hopeless(
         "thousands.csv",
-        saved(text(scores=replaced(SCORES, 6, "1,234.5"))),
+        text(scores=replaced(SCORES, 6, "1,234.5")),
         "'1,234.5' (1 row); write numbers without separators of thousands",
-        **NO_OPTION,
     ),
     Messy(
         "all_equal.csv",
-        saved(text(scores=[0.5] * ROWS)),
+        text(scores=[0.5] * ROWS),
         "note: all scores are 0.5",
         scores=np.full(ROWS, 0.5),
     ),
     Messy(
         "one_digit.csv",
-        saved(text(scores=SCORES.round(1))),
+        text(scores=SCORES.round(1)),
         "note: only 11 different scores",
         scores=SCORES.round(1),
     ),
-    Messy("quoted.csv", saved(text(scores=[f" {s} " for s in SCORES]))),
+    Messy("quoted.csv", text(scores=[f" {s} " for s in SCORES])),
 )
 
 SEMICOLONS = text(separator=";")
 COMMAS = text(scores=[str(s).replace(".", ",") for s in SCORES], separator=";")
 TABS = text(separator="\t")
 FORM_FILES = (
-    Messy("crlf.csv", saved(text(end="\r\n"))),
-    Messy("mark.csv", saved(text().encode("utf-8-sig"))),
-    Messy("utf16.csv", saved(text().encode("utf-16"))),
-    Messy("latin1.csv", saved(text().replace("fell", "gest\u00fcrzt").encode("latin-1"))),
-    Messy("semicolons.csv", saved(SEMICOLONS)),
+    Messy("crlf.csv", text(end="\r\n")),
+    Messy("mark.csv", text().encode("utf-8-sig")),
+    Messy("utf16.csv", text().encode("utf-16")),
+    Messy("latin1.csv", text().replace("fell", "gest\u00fcrzt").encode("latin-1")),
+    Messy("semicolons.csv", SEMICOLONS),
     Messy(
         "decimal_commas.csv",
-        saved(COMMAS),
+        COMMAS,
         "(400 rows); for numbers with a decimal comma: --decimal ,",
         ("--decimal", ","),
     ),
-    Messy("tabs.tsv", saved(TABS)),
-    Messy("tabs.csv", saved(TABS)),
-    Messy("bars.csv", saved(text(separator=":")), "no column 'score'", ("--separator", ":")),
-    Messy("packed.csv.gz", saved(gzip.compress(text().encode()))),
-    Messy("packed.csv.bz2", saved(bz2.compress(text().encode()))),
-    Messy("packed.zip", packed, "unpack it, or pack it by gzip", **NO_OPTION),
-    Messy("clinic.duckdb", saved(text()), "by its address, duckdb://FILE, with", **NO_OPTION),
-    Messy(
+    Messy("tabs.tsv", TABS),
+    Messy("tabs.csv", TABS),
+    Messy("bars.csv", text(separator=":"), "no column 'score'", ("--separator", ":")),
+    Messy("packed.csv.gz", gzip.compress(text().encode())),
+    Messy("packed.csv.bz2", bz2.compress(text().encode())),
+    hopeless("packed.zip", packed, "unpack it, or pack it by gzip"),
+    hopeless("clinic.duckdb", text(), "by its address, duckdb://FILE, with"),
+    hopeless(
         "no_header.csv",
-        saved(text(header=None)),
+        text(header=None),
         "line 1: the first line holds values, not names; add a line",
-        **NO_OPTION,
     ),
-    Messy("empty.csv", saved(""), "has no records", **NO_OPTION),
-    Messy("header_only.csv", saved(LINES[0] + "\n"), "has no records", **NO_OPTION),
+    hopeless("empty.csv", "", "has no records"),
+    hopeless("header_only.csv", LINES[0] + "\n", "has no records"),
     Messy(
         "three.csv",
-        saved("\n".join(LINES[:4])),
+        "\n".join(LINES[:4]),
         "note: only 3 records",
         scores=SCORES[:3],
         labels=LABELS[:3],
     ),
     Messy(
         "twice.csv",
-        saved("\n".join(LINES[:-1] + LINES[1:])),
+        "\n".join(LINES[:-1] + LINES[1:]),
         "note: every record is there",
         scores=np.tile(SCORES, 2),
         labels=np.tile(LABELS, 2),
     ),
     Messy(
         "other_names.csv",
-        saved(text(header=("id", "Score", "Outcome", "w", "n"))),
+        text(header=("id", "Score", "Outcome", "w", "n")),
         "its columns are 'id', 'Score', 'Outcome', 'w', 'n'; --score Score",
         ("--score", "Score", "--label", "Outcome"),
     ),
-    Messy("spaced_names.csv", saved(text(header=("id", " score", "label ", "w", "n")))),
-    Messy(
+    Messy("spaced_names.csv", text(header=("id", " score", "label ", "w", "n"))),
+    hopeless(
         "name_twice.csv",
-        saved(text(header=("id", "score", "label", "score", "n"))),
+        text(header=("id", "score", "label", "score", "n")),
         "2 columns named 'score'; rename all but one",
-        **NO_OPTION,
     ),
-    Messy(
+    hopeless(
         "long_row.csv",
-        saved("\n".join([*LINES[:5], "p,0.5,1,e,n,more", *LINES[5:]])),
+        "\n".join([*LINES[:5], "p,0.5,1,e,n,more", *LINES[5:]]),
         "line 6: 6 values instead of 5: 'p,0.5,1,e,n,more' (1 row)",
-        **NO_OPTION,
     ),
-    Messy("blank_lines.csv", saved("\n".join([*LINES[:5], "", "", *LINES[5:]]))),
-    Messy(
+    Messy("blank_lines.csv", "\n".join([*LINES[:5], "", "", *LINES[5:]])),
+    hopeless(
         "comment.csv",
-        saved("# exported on Monday\n" + text()),
+        "# exported on Monday\n" + text(),
         "line 1: the first line is a comment, '# exported on Monday'; remove it",
-        **NO_OPTION,
     ),
-    Messy("upper.CSV", saved(text())),
-    Messy("no_extension", saved(text()), "rename it to .csv", **NO_OPTION),
+    Messy("upper.CSV", text()),
+    hopeless("no_extension", text(), "rename it to .csv"),
     Messy(
         "table.feather",
         lambda path: pyarrow.feather.write_feather(
             pa.table({"score": SCORES, "label": LABELS}), str(path)
         ),
     ),
-    Messy(
-        "list.json", saved('[{"score": 0.5, "label": 1}]'), "write the records as CSV", **NO_OPTION
-    ),
-    Messy(
-        "lines.jsonl",
-        saved('{"score": 0.5, "label": 1}\n'),
-        "write the records as CSV",
-        **NO_OPTION,
-    ),
-    Messy("broken.xlsx", saved(b"PK\x03\x04broken"), "save the sheet as CSV", **NO_OPTION),
-    Messy("broken.parquet", saved(b"PAR1broken"), "broken.parquet cannot be read", **NO_OPTION),
+    hopeless("list.json", '[{"score": 0.5, "label": 1}]', "write the records as CSV"),
+    hopeless("lines.jsonl", '{"score": 0.5, "label": 1}\n', "write the records as CSV"),
+    hopeless("broken.xlsx", b"PK\x03\x04broken", "save the sheet as CSV"),
+    hopeless("broken.parquet", b"PAR1broken", "broken.parquet cannot be read"),
 )
 
 ALL = (*LABEL_FILES, *SCORE_FILES, *FORM_FILES)

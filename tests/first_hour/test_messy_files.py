@@ -4,24 +4,22 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner
+from click.testing import Result
 from pyarrow.feather import write_feather
 
-from tacit.cli import main
 from tacit.cli.preparing import PROBLEMS
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.form import FileForm
 from tacit.data.reading import read
-from tests.first_hour.messy import ALL, LABELS, SCORES, YES, Messy, replaced, saved, text, worded
-from tests.terminal import refusal_of
+from tests.first_hour.messy import ALL, LABELS, SCORES, YES, Messy, replaced, text, worded
+from tests.terminal import content_of, refusal_of, run
 
 NOTE = "note: "
 
@@ -32,8 +30,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def check(*arguments: str) -> Any:
-    return CliRunner().invoke(main, ["check", *arguments])
+def check(*arguments: str) -> Result:
+    return run("check", *arguments)
 
 
 def read_with(files: list[str], options: tuple[str, ...]) -> Clients:
@@ -47,7 +45,7 @@ def read_with(files: list[str], options: tuple[str, ...]) -> Clients:
 
 @pytest.mark.parametrize("messy", ALL, ids=str)
 def test_what_a_check_says_and_that_its_options_read_the_records(messy: Messy) -> None:
-    messy.write(Path(messy.name))
+    messy.save()
     said = check(messy.name)
     if messy.says is None:
         assert (said.exit_code, len(said.stdout.splitlines())) == (0, 1), said.output
@@ -55,8 +53,7 @@ def test_what_a_check_says_and_that_its_options_read_the_records(messy: Messy) -
         assert messy.says in said.stdout
         assert said.exit_code == (0 if messy.says.startswith(NOTE) else PROBLEMS)
     if messy.options is None:
-        refused = CliRunner().invoke(main, ["evaluate", messy.name, "--protocol", "exact"])
-        assert messy.name in refusal_of(refused)
+        assert messy.name in refusal_of(run("evaluate", messy.name, "--protocol", "exact"))
         return
     clients = read_with([messy.name], messy.options)
     np.testing.assert_array_equal(clients.scores, messy.scores)
@@ -66,10 +63,10 @@ def test_what_a_check_says_and_that_its_options_read_the_records(messy: Messy) -
 
 
 def test_all_problems_of_all_files_are_said_at_once() -> None:
-    saved(text(worded("no", "yes")))(Path("north.csv"))
+    Path("north.csv").write_text(text(worded("no", "yes")))
     lines = text(scores=["NA", "0.1,5", *SCORES[2:]]).splitlines()
-    saved("\n".join([*lines, "p,0.5,1,e,n,more,yet", "p,0.5,1,e,n,more", "p,0.5,1,e,n,two"]))(
-        Path("south.csv")
+    Path("south.csv").write_text(
+        "\n".join([*lines, "p,0.5,1,e,n,more,yet", "p,0.5,1,e,n,more", "p,0.5,1,e,n,two"])
     )
     said = check("north.csv", "south.csv", "gone.csv")
     assert said.exit_code == PROBLEMS
@@ -105,8 +102,8 @@ def test_lines_are_counted_as_an_editor_does() -> None:
 
 def test_files_in_different_units_are_a_problem_of_both_together() -> None:
     """One hospital in percent beside one from 0 to 1 would give a wrong figure."""
-    saved(text())(Path("north.csv"))
-    saved(text(scores=(100 * SCORES).round(2)))(Path("south.csv"))
+    Path("north.csv").write_text(text())
+    Path("south.csv").write_text(text(scores=(100 * SCORES).round(2)))
     said = check("north.csv", "south.csv")
     assert said.exit_code == PROBLEMS
     assert "together: " in said.stdout
@@ -116,27 +113,27 @@ def test_files_in_different_units_are_a_problem_of_both_together() -> None:
 
 
 def test_each_file_may_have_its_own_word_for_zero() -> None:
-    saved(text(worded("no", "yes")))(Path("north.csv"))
-    saved(text(worded("0", "Yes")))(Path("south.csv"))
-    saved(text(["no"] * LABELS.size))(Path("west.csv"))
+    Path("north.csv").write_text(text(worded("no", "yes")))
+    Path("south.csv").write_text(text(worded("0", "Yes")))
+    Path("west.csv").write_text(text(["no"] * LABELS.size))
     labels = read_with(["north.csv", "south.csv", "west.csv"], YES).labels
     np.testing.assert_array_equal(labels, [*LABELS, *LABELS, *(0 * LABELS)])
 
 
 def test_a_file_with_one_strange_word_is_refused() -> None:
     """All labels of a file would read 0, where they may mean 1."""
-    saved(text(worded("no", "yes")))(Path("north.csv"))
-    saved(text(["case"] * LABELS.size))(Path("south.csv"))
+    Path("north.csv").write_text(text(worded("no", "yes")))
+    Path("south.csv").write_text(text(["case"] * LABELS.size))
     with pytest.raises(DataError, match=r"all labels of south\.csv are 'case'.*--positive case"):
         read_with(["north.csv", "south.csv"], YES)
 
 
 def test_a_word_for_a_missing_value_means_0_where_no_other_word_does() -> None:
     words = worded("none", "case")
-    saved(text(words))(Path("a.csv"))
+    Path("a.csv").write_text(text(words))
     np.testing.assert_array_equal(read_with(["a.csv"], ("--positive", "case")).labels, LABELS)
     assert check("a.csv", "--positive", "case").exit_code == 0
-    saved(text(["NA", *worded("no", "case")[1:]]))(Path("a.csv"))
+    Path("a.csv").write_text(text(["NA", *worded("no", "case")[1:]]))
     said = check("a.csv", "--positive", "case")
     assert "line 2: column 'label' has no value: 'NA' (1 row)" in said.stdout
     with pytest.raises(DataError, match=r"no value, got 'NA' in a\.csv, row 1 \(line 2\)"):
@@ -164,14 +161,14 @@ def test_a_comma_and_a_point_are_both_decimal_marks_but_not_in_one_number() -> N
 
 def test_words_and_commas_are_evaluated() -> None:
     scores = [str(score).replace(".", ",") for score in SCORES]
-    saved(text(worded("no", "yes"), scores, separator=";"))(Path("words.csv"))
-    saved(text())(Path("plain.csv"))
+    Path("words.csv").write_text(text(worded("no", "yes"), scores, separator=";"))
+    Path("plain.csv").write_text(text())
     form = ["--positive", "yes", "--decimal", ","]
-    found = []
-    for arguments in (["words.csv", *form], ["plain.csv"]):
-        typed = ["evaluate", *arguments, "--protocol", "exact", "--json"]
-        found.append(json.loads(CliRunner().invoke(main, typed).stdout)["auc"])
-    assert found[0] == found[1]
+    words, plain = (
+        content_of("evaluate", *arguments, "--protocol", "exact")
+        for arguments in (["words.csv", *form], ["plain.csv"])
+    )
+    assert words["auc"] == plain["auc"]
 
 
 ENDS = """
@@ -185,7 +182,7 @@ def test_a_process_that_checked_broken_files_ends_by_itself() -> None:
     """Arrow's threads must not call into an interpreter that has ended."""
     names = ["inf.csv", "long_row.csv", "yes_no.csv", "broken.parquet"]
     for each in (each for each in ALL if each.name in names):
-        each.write(Path(each.name))
+        each.save()
     done = subprocess.run(
         [sys.executable, "-c", ENDS, *names], capture_output=True, text=True, check=False
     )
@@ -194,7 +191,7 @@ def test_a_process_that_checked_broken_files_ends_by_itself() -> None:
 
 def test_records_without_a_value_are_left_out_and_noted_where_that_is_asked_for() -> None:
     scores = replaced(replaced(SCORES, 6, "n/d"), 9, "")
-    saved(text(replaced(LABELS, 7, "NA"), scores))(Path("a.csv"))
+    Path("a.csv").write_text(text(replaced(LABELS, 7, "NA"), scores))
     said = check("a.csv", "--missing", "drop")
     assert said.exit_code == 0
     assert said.stdout.splitlines()[1:] == [

@@ -4,9 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from tacit.cli import main
+from tests.terminal import run
 
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "data.md"
 NORTH = "score;label\n0,31;no\n0,78;yes\nNA;no\n0,11;no\n0,52;no\n"
@@ -21,5 +20,5 @@ def test_the_page_shows_what_a_check_prints(
     Path("south.csv").write_text(SOUTH)
     block = re.search(r"```console\n\$ tacit (.*?)\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert block is not None
-    said = CliRunner().invoke(main, block[1].split())
+    said = run(*block[1].split())
     assert said.stdout + said.stderr == block[2]
