@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,10 @@ PUBLISHED = ("--protocol", "published-fhe", "--thresholds", "20")
 
 def run(*arguments: object) -> Result:
     return terminal.run("evaluate", *arguments)
+
+
+def evaluated(*arguments: object) -> dict[str, Any]:
+    return terminal.content_of("evaluate", *arguments)
 
 
 def refused(*arguments: object) -> str:
@@ -48,9 +51,9 @@ def test_without_tenseal_the_error_says_how_to_install_it(
 
 
 def test_agreed_thresholds_are_an_option(folder: Path) -> None:
-    options = ("--protocol", "encrypted-auc", "--most-records", 1000)
-    result = run("north.csv", "--split", 3, *options, "--thresholds", "0,0.2,0.5,0.8,1", "--json")
-    assert json.loads(result.stdout)["protocol"]["thresholds"] == [0, 0.2, 0.5, 0.8, 1]
+    options = ("--protocol", "encrypted-auc", "--most-records", 1000, "--split", 3)
+    content = evaluated("north.csv", *options, "--thresholds", "0,0.2,0.5,0.8,1")
+    assert content["protocol"]["thresholds"] == [0, 0.2, 0.5, 0.8, 1]
 
 
 def test_other_protocols_do_without_tenseal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,10 +64,8 @@ def test_other_protocols_do_without_tenseal(folder: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
 def test_the_auc_is_printed(folder: Path, adversary: str) -> None:
     pytest.importorskip("tenseal")
-    options = (*ENCRYPTED, "--most-records", 1000, "--adversary", adversary, "--json")
-    result = run("north.csv", "--split", 3, *options)
-    assert result.exit_code == 0
-    content = json.loads(result.stdout)
+    options = (*ENCRYPTED, "--most-records", 1000, "--adversary", adversary)
+    content = evaluated("north.csv", "--split", 3, *options)
     assert content["protocol"]["adversary"] == adversary
     low, high = content["auc"]["interval"]
     assert low <= content["exact"] <= high

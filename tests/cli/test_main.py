@@ -137,27 +137,16 @@ def test_the_exact_figure_of_real_clients_is_for_those_who_ask(
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        ("published-fedauc --allocation adaptive", {"allocation": "adaptive"}),
-        (
-            "published-fedauc --mechanism gaussian(delta=1e-6)",
-            {"mechanism": "gaussian(delta=1e-06)"},
-        ),
         (
             "published-fedauc --allocation fixed(alpha=0.2,sensitivity=global)",
             {"allocation": "fixed(alpha=0.2, sensitivity=global)"},
         ),
-        ("fedauc --trust mpc(alpha=0.8)", {"trust": "mpc(alpha=0.8)"}),
         ("dpauc --thresholds 50 --adjacency replace", {"thresholds": 50, "adjacency": "replace"}),
     ],
 )
 def test_settings_reach_the_protocol(folder: Path, options: str, expected: dict[str, Any]) -> None:
     result = evaluated(*CSV_FILES, "--epsilon", 8, "--seed", 0, "--protocol", *options.split())
     assert expected.items() <= result["protocol"].items()
-
-
-def refuse_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    reader = "tacit.cli.sources.read_columns"
-    monkeypatch.setattr(reader, lambda *arguments: pytest.fail("read a file"))
 
 
 # Records that cannot be evaluated
@@ -247,7 +236,8 @@ def test_a_link_is_followed_and_a_device_is_left_in_place(folder: Path) -> None:
 def test_without_matplotlib_a_picture_is_refused_before_reading(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    refuse_to_read(monkeypatch)
+    reader = "tacit.cli.sources.read_columns"
+    monkeypatch.setattr(reader, lambda *arguments: pytest.fail("read a file"))
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     result = run("evaluate", "absent.csv", *FEDAUC, "--plot", "roc.png")
     assert "pip install 'tacit[plot]'" in refusal_of(result)

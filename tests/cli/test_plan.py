@@ -44,15 +44,8 @@ def test_what_is_not_feasible_has_a_status_of_its_own() -> None:
     ("changed", "said"),
     [
         ({"positives": 50000}, "positives must be from 1 to 39999, fewer than the records"),
-        ({"positives": 40000}, "positives must be from 1 to 39999, fewer than the records"),
-        ({"positives": -1}, "positives must be from 1 to 39999, fewer than the records"),
-        ({"clients": 40001}, "clients must be from 1 to 40000, as each holds a record"),
-        ({"epsilon": 0}, "epsilon must be positive and finite, got 0.0"),
-        ({"epsilon": -1}, "epsilon must be positive and finite, got -1.0"),
         ({"epsilon": "nan"}, "epsilon must be positive and finite, got nan"),
         ({"want": "charm"}, "metric must be 'auc', 'ece', 'precision@t'"),
-        ({"want": "auc within 0"}, "'within' must be a positive number, got '0'"),
-        ({"auc-guess": 0.4}, "the guessed AUC must be above 0.5 and below 1, got 0.4"),
         ({"trust": "nobody"}, "'nobody' is not one of"),
     ],
 )
@@ -78,9 +71,6 @@ def test_a_wish_names_a_figure_and_how_near_it_must_be() -> None:
     assert "errors of the net benefit at probability 0.2 about" in result.stdout
     assert "For an error of 0.00102" in result.stdout
     assert "--protocol score-histogram" in result.stdout
-    other = run("--want", "charm within 0.1")
-    assert other.exit_code == 2
-    assert "or a measure such as 'calibration slope'" in other.stderr
 
 
 def test_help_says_what_each_trust_means() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from tacit.data.engines.connections import DuckDBEngine
 from tacit.data.engines.statements import ConstantTable
+from tests.data.engines.conftest import database
 from tests.data.engines.test_duckdb import parts, table
 from tests.terminal import run
 
@@ -26,16 +27,8 @@ def value(*arguments: str) -> float:
     return float(json.loads(made.stdout)["auc"]["value"])
 
 
-def database(folder: Path, records: pa.Table) -> str:
-    file = folder / "clinic.duckdb"
-    with duckdb.connect(str(file)) as connection:
-        connection.register("given", records)
-        connection.execute("CREATE TABLE scored AS SELECT * FROM given")
-    return f"duckdb://{file}"
-
-
 def test_patterns_folders_and_databases_give_the_same_figure(tmp_path: Path) -> None:
-    pattern, address = parts(tmp_path, table()), database(tmp_path, table())
+    pattern, address = parts(tmp_path, table()), database(tmp_path / "clinic.duckdb", table())
     more = ("--client", "site", *HISTOGRAM, "--height", "5", "--seed", "1")
     figures = {
         value(pattern, *more),
@@ -48,7 +41,7 @@ def test_patterns_folders_and_databases_give_the_same_figure(tmp_path: Path) -> 
 
 
 def test_the_statement_and_its_counts(tmp_path: Path) -> None:
-    address = database(tmp_path, table())
+    address = database(tmp_path / "clinic.duckdb", table())
     arguments = ("--table", "scored", "--protocol", "score-histogram", "--engine", "duckdb")
     statement = run("sql", *arguments).stdout
     counts = tmp_path / "counts.csv"

@@ -19,12 +19,13 @@ import pytest
 from numpy.typing import NDArray
 
 import tacit
+from tacit.data.units import UNITS
 from tacit.metrics.ranking import auc
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import protocol_kinds
 from tacit.protocol.settings import known_settings
 from tacit.running.session.party_file import PartyFile
-from tests.terminal import content_of, run
+from tests.terminal import content_of, refusal_of, run
 
 FEDAUC = ("--protocol", "fedauc", "--epsilon", "8", "--seed", "1")
 HISTOGRAM = ("--protocol", "score-histogram", "--epsilon", "8", "--seed", "1")
@@ -75,13 +76,11 @@ COMMANDS = {
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.usefixtures("folder")
 def test_different_scales_stop_with_files_ranges_and_remedy(name: str) -> None:
-    result = run(*COMMANDS[name])
-    assert (result.exit_code, result.stdout) == (2, "")
     assert re.fullmatch(
-        r"tacit: scores seem to be of different scales: those of north\.csv are from \S+ to "
-        r"9\d\.\S+, those of south\.csv, east\.csv from 0\.\S+ to 0\.9\S+; name every file's unit: "
-        r"--unit FILE=UNIT, in Python unit=\{FILE: UNIT\}; probability, percent, log-odds, real\n",
-        result.stderr,
+        r"scores seem to be of different scales: those of north\.csv are from \S+ to 9\d\.\S+, "
+        r"those of south\.csv, east\.csv from 0\.\S+ to 0\.9\S+; name every file's unit: "
+        r"--unit FILE=UNIT, in Python unit=\{FILE: UNIT\}; probability, percent, log-odds, real",
+        refusal_of(run(*COMMANDS[name])),
     )
 
 
@@ -113,15 +112,14 @@ def test_doubts_stay_on_the_screen_and_out_of_the_result() -> None:
 @pytest.mark.usefixtures("folder")
 def test_real_numbers_need_bounds_where_clients_compare_them_together() -> None:
     hidden = (*FEDAUC, "--trust", "mpc")
-    refused = run("evaluate", *FILES, "--unit", "real", *hidden)
-    assert refused.exit_code == 2
-    assert "takes scores from 0 to 1, got the unit 'real'" in refused.stderr
-    assert "--rescale LOW HIGH" in refused.stderr
+    refused = refusal_of(run("evaluate", *FILES, "--unit", "real", *hidden))
+    assert "takes scores from 0 to 1, got the unit 'real'" in refused
+    assert "--rescale LOW HIGH" in refused
     mapped = run("evaluate", *FILES, "--unit", "real", "--rescale", "0", "100", *hidden)
     assert mapped.exit_code == 0, mapped.stderr
 
 
-@pytest.mark.parametrize("unit", ["", "probability", "percent", "log-odds", "real"])
+@pytest.mark.parametrize("unit", ["", *UNITS])
 def test_files_to_begin_with_name_a_unit(folder: Path, unit: str) -> None:
     chosen = ("--unit", unit) if unit else ()
     run("init", "--party", "a", *chosen, str(folder / "a"))
@@ -141,8 +139,6 @@ SCALES: dict[str, str] = {
 """The default scale of every protocol that has one."""
 FOR_ANY = [name for name, scale in SCALES.items() if scale == "probability"]
 """Those whose cells are those of log-odds by default."""
-
-UNITS = ("probability", "percent", "log-odds", "real")
 
 
 @pytest.fixture(scope="module")
@@ -259,23 +255,20 @@ def test_cells_of_another_unit_are_refused_before_a_record_is_read(
     """The file is not there, and nobody notices."""
     chosen = ("--unit", unit, "--scale", scale)
     result = run("evaluate", units_folder / "nowhere.parquet", *options(name), *chosen)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert f"got the unit {unit!r}, which cannot be converted" in result.stderr
+    assert f"got the unit {unit!r}, which cannot be converted" in refusal_of(result)
 
 
 @pytest.mark.parametrize("name", FOR_ANY)
 def test_what_is_no_probability_needs_the_name_of_its_unit(units_folder: Path, name: str) -> None:
     result = run("evaluate", units_folder / "real.parquet", *options(name), "--split", 4)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "--unit log-odds, or --unit real for any other numbers" in result.stderr
+    assert "--unit log-odds, or --unit real for any other numbers" in refusal_of(result)
 
 
 @pytest.mark.parametrize("unit", ["log-odds", "real"])
 def test_infinite_scores_are_refused_in_a_sentence(units_folder: Path, unit: str) -> None:
     file = units_folder / "infinite.parquet"
-    result = run("evaluate", file, "--unit", unit, "--protocol", "fedauc", "--epsilon", 1)
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "scores must be finite, got inf in " in result.stderr
-    says = "the log-odds of the probabilities 0 and 1 are written -750 and 750" in result.stderr
+    chosen = ("--unit", unit, "--protocol", "fedauc", "--epsilon", 1)
+    said = refusal_of(run("evaluate", file, *chosen))
+    assert "scores must be finite, got inf in " in said
+    says = "the log-odds of the probabilities 0 and 1 are written -750 and 750" in said
     assert says == (unit == "log-odds")
-    assert len(result.stderr.splitlines()) == 1

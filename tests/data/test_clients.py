@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,23 +26,16 @@ def three() -> Any:
     )
 
 
-def test_records_are_grouped_by_client_and_keep_their_order() -> None:
-    clients = three()
-    assert clients.names == ("a", "b", "c")
-    np.testing.assert_array_equal(clients.scores, [0.2, 0.1, 0.3, 0.5, 0.4])
-    np.testing.assert_array_equal(clients.labels, [1, 0, 1, 1, 0])
-    np.testing.assert_array_equal(clients.offsets, [0, 1, 4, 5])
-    np.testing.assert_array_equal(clients.client_of_record, [0, 1, 1, 1, 2])
-    assert (clients.count, clients.records, clients.positives) == (3, 5, 3)
-
-
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30))
 def test_grouping_is_that_of_a_naive_loop(ids: Any) -> None:
-    scores = np.arange(len(ids)) / len(ids)
-    clients = Clients.from_arrays(scores, np.zeros(len(ids)), ids)
+    numbers = np.arange(len(ids))
+    clients = Clients.from_arrays(numbers, numbers % 2, ids)
+    assert clients.names == tuple(map(str, sorted(set(ids))))
     for index, name in enumerate(sorted(set(ids))):
-        expected = [score for score, part in zip(scores, ids, strict=True) if part == name]
+        expected = [number for number, part in zip(numbers, ids, strict=True) if part == name]
         np.testing.assert_array_equal(clients.part(index, index + 1).scores, expected)
+        np.testing.assert_array_equal(clients.scores[clients.client_of_record == index], expected)
+    np.testing.assert_array_equal(clients.labels, clients.scores % 2)
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=12), st.integers(1, 5))
@@ -99,83 +91,61 @@ def wrong(value: str) -> list[float]:
     return [0.1, 0.2, float(value)]
 
 
+def beside(**more: Any) -> list[Clients]:
+    """A batch without, and one with a further column."""
+    return [Clients.from_values([1]), Clients.from_arrays([1], [0], **more)]
+
+
 SITES = ["b", "a", "b"]
 IDS = "client ids must be one axis of integers or strings"
 BOTH = "client ids must be all integers or all strings"
 LENGTHS = "scores, labels and client ids must have one length"
-SECOND: Any = {"second": [2]}
-PERSONS: Any = {"persons": ["p"]}
 NO_NUMBER = "could not convert string to float:"
+
+
+REFUSED: dict[Any, list[tuple[Any, str]]] = {
+    Clients.from_arrays: [
+        ((["high"], [0]), f"scores must be numbers: {NO_NUMBER} 'high'"),
+        (([[0.1]], [0]), "scores must have one axis, got shape (1, 1)"),
+        (([0.1], [[0]]), "labels must have one axis, got shape (1, 1)"),
+        (([0.1], ["yes"]), "labels must be 0 or 1, got values of type <U3"),
+        (([0.1, 0.2], [0]), "2 scores but 1 labels"),
+        (([], np.zeros(0, dtype=int)), "client 0 has no records"),
+        (([1, 2], [0, 1], [1]), f"{LENGTHS}, got (2,), (2,) and (1,)"),
+        (([1, 2], [0, 1], [1.5, 2]), f"{IDS}, got type float64 of shape (2,)"),
+        (([1, 2], [0, 1], np.array(["a", None])), BOTH),
+        (([1, 2], [0, 1], np.array(["a", 1], dtype=object)), BOTH),
+        ((wrong("nan"), [0, 1, 0]), "scores must be finite, got nan in client 0, row 3"),
+        ((wrong("-inf"), [0, 1, 0], SITES), "scores must be finite, got -inf in b, row 2"),
+    ],
+    of_offsets: [
+        (([0], ()), "at least one client is needed, got none"),
+        (([0, 1], ()), "offsets must run from 0 to 2, got 0 to 1"),
+        (([1, 2], ()), "offsets must run from 0 to 2, got 1 to 2"),
+        (([0, 2, 2], ()), "client 1 has no records"),
+        (([0, 2], ("a", "b")), "1 clients but 2 names"),
+        (([0, 1, 2], ("a", "a")), "client names must be unique, got 'a' twice"),
+        (([0, 2], ("y",), (0, 7)), "labels must be 0 or 1, got 7 in y, row 2"),
+    ],
+    Clients.from_values: [
+        (([1, 2], [1.0]), "2 scores but 1 second values"),
+        (([1, 2], [1.0], [1, 2]), "2 scores but 1 second values"),
+        (([1, 2], [[1], [2]]), "second values must have one axis, got shape (2, 1)"),
+        (([1, 2], ["x", "y"]), f"second values must be numbers: {NO_NUMBER} 'x'"),
+        (([1, 2, 3], wrong("inf"), SITES), "second values must be finite, got inf in b, row 2"),
+    ],
+    Clients.concatenate: [
+        (([],), "no clients were given"),
+        (([three(), three()],), "client names must be unique, got 'a' twice"),
+        ((beside(second=[2]),), "1 of 2 batches have second values: all must, or none"),
+        ((beside(persons=["p"]),), "1 of 2 batches have persons: all must, or none"),
+    ],
+}
 
 
 @pytest.mark.parametrize(
     ("make", "given", "message"),
-    [
-        *(
-            (Clients.from_arrays, given, message)
-            for given, message in (
-                ((["high"], [0]), f"scores must be numbers: {NO_NUMBER} 'high'"),
-                (([[0.1]], [0]), "scores must have one axis, got shape (1, 1)"),
-                (([0.1], [[0]]), "labels must have one axis, got shape (1, 1)"),
-                (([0.1], ["yes"]), "labels must be 0 or 1, got values of type <U3"),
-                (([0.1, 0.2], [0]), "2 scores but 1 labels"),
-                (([], np.zeros(0, dtype=int)), "client 0 has no records"),
-                (([1, 2], [0, 1], [1]), f"{LENGTHS}, got (2,), (2,) and (1,)"),
-                (([1, 2], [0, 1], [1.5, 2]), f"{IDS}, got type float64 of shape (2,)"),
-                (([1, 2], [0, 1], np.array(["a", None])), BOTH),
-                (([1, 2], [0, 1], np.array(["a", 1], dtype=object)), BOTH),
-            )
-        ),
-        *(
-            (of_offsets, given, message)
-            for given, message in (
-                (([0], ()), "at least one client is needed, got none"),
-                (([0, 1], ()), "offsets must run from 0 to 2, got 0 to 1"),
-                (([1, 2], ()), "offsets must run from 0 to 2, got 1 to 2"),
-                (([0, 2, 2], ()), "client 1 has no records"),
-                (([0, 2], ("a", "b")), "1 clients but 2 names"),
-                (([0, 1, 2], ("a", "a")), "client names must be unique, got 'a' twice"),
-                (([0, 2], ("y",), (0, 7)), "labels must be 0 or 1, got 7 in y, row 2"),
-            )
-        ),
-        *(
-            (Clients.from_values, (values, second, ids), message)
-            for ids in (None, [1, 2])
-            for values, second, message in (
-                ([1, 2], [1.0], "2 scores but 1 second values"),
-                ([1, 2], [[1], [2]], "second values must have one axis, got shape (2, 1)"),
-                ([1, 2], ["x", "y"], f"second values must be numbers: {NO_NUMBER} 'x'"),
-            )
-        ),
-        *(
-            (make, given, f"{called} must be finite, got {value} in {place}")
-            for value in ("nan", "inf", "-inf")
-            for make, called, given, place in (
-                (
-                    Clients.from_values,
-                    "second values",
-                    ([1, 2, 3], wrong(value), SITES),
-                    "b, row 2",
-                ),
-                (Clients.from_arrays, "scores", (wrong(value), [0, 1, 0], SITES), "b, row 2"),
-                (Clients.from_arrays, "scores", (wrong(value), [0, 1, 0]), "client 0, row 3"),
-            )
-        ),
-        *(
-            (Clients.concatenate, (parts,), message)
-            for parts, message in (
-                ([], "no clients were given"),
-                ([three(), three()], "client names must be unique, got 'a' twice"),
-                *(
-                    (
-                        [Clients.from_values([1]), Clients.from_arrays([1], [0], **more)],
-                        f"1 of 2 batches have {called}: all must, or none",
-                    )
-                    for called, more in (("second values", SECOND), ("persons", PERSONS))
-                ),
-            )
-        ),
-    ],
+    [(make, *row) for make, rows in REFUSED.items() for row in rows],
 )
 def test_what_makes_no_clients_is_refused(make: Any, given: Any, message: str) -> None:
     with refused(message):
@@ -196,14 +166,6 @@ def test_a_frame_may_hold_clients_as_categories(sites: Any) -> None:
     clients = Clients.from_frame(table, client="site")
     assert clients.names == tuple(str(name) for name in sorted(sites))
     np.testing.assert_array_equal(clients.scores, [0.2, 0.1])
-
-
-def test_rows_of_an_arrow_table_are_counted_over_all_chunks() -> None:
-    good, bad = (pa.table({"score": [0.1, 0.2], "label": [0, label]}) for label in (1, 3))
-    clients = Clients.from_frame(pa.concat_tables([good, good]))
-    np.testing.assert_array_equal(clients.scores, [0.1, 0.2, 0.1, 0.2])
-    with refused("labels must be 0 or 1, got 3 in the table, row 4"):
-        Clients.from_frame(pa.concat_tables([good, bad]))
 
 
 def test_a_frame_that_arrow_cannot_hold_is_refused() -> None:

@@ -34,11 +34,8 @@ def test_any_range_is_that_of_all_records(tmp_path: Path) -> None:
     ("values", "message"),
     [
         ({"score": [0.5, None, 0.1], "label": [0, 1, 1]}, "no value in .*0.parquet, row 2"),
-        ({"score": [0.5, 0.2, np.inf], "label": [0, 1, 1]}, "finite, got inf in .*row 3"),
-        ({"score": [0.5, 0.2, 0.3], "label": [0, 2, 1]}, "0 or 1, got 2 in .*row 2"),
         ({"score": [0.5, 0.2, 1.3], "label": [0, 1, 1]}, "from 0 to 1, got 1.3 in .*row 3"),
         ({"points": [0.5], "label": [0]}, "no column 'score'"),
-        ({"score": ["a", "0.5"], "label": [0, 1]}, "must be numbers, got 'a' in .*row 1"),
         ({"score": pa.array([], pa.float64()), "label": pa.array([], pa.int8())}, "no records"),
     ],
 )

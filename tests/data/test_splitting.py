@@ -25,14 +25,9 @@ def test_every_record_goes_to_one_client_and_sizes_differ_by_at_most_one(
     clients = Clients.split(scores, labels, count, by, seed=1)
     assert clients.count == count
     assert np.ptp(clients.sizes) <= 1
+    assert (clients.simulated, clients.names) == (True, ())
     dealt = sorted(zip(clients.scores, clients.labels, strict=True))
     assert dealt == sorted(zip(scores, labels, strict=True))
-
-
-def test_split_clients_are_simulated_and_only_numbered() -> None:
-    clients = Clients.split([0.3, 0.1], [0, 1], 2)
-    assert clients.simulated
-    assert clients.names == ()
 
 
 def test_split_by_score_gives_neighbouring_scores_to_one_client() -> None:

@@ -198,9 +198,6 @@ def test_records_without_a_value_are_left_out_and_noted_where_that_is_asked_for(
         "  note: left out: line 7: column 'score' has no value: 'n/d' (2 rows)",
         "  note: left out: line 8: column 'label' has no value: 'NA' (1 row)",
     ]
-    left_out = read("a.csv", missing="drop").left_out
-    assert left_out is not None
-    assert left_out.tolist() == [[2], [1]]
 
 
 def test_lines_are_those_of_the_file_where_records_were_left_out() -> None:

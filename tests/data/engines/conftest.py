@@ -10,11 +10,14 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
+import duckdb
 import pyarrow as pa
 import pytest
 
+import tacit
 from tacit.data.clients import Clients
 from tacit.data.engines.stored import StoredClients
+from tacit.protocol.conversation import Protocol
 from tacit.running.deployment.flower_programs.programs import free_port
 
 WITHOUT = "TACIT_TESTS_WITHOUT_POSTGRES"
@@ -87,6 +90,26 @@ def postgres(server_of_postgres: Server, monkeypatch: pytest.MonkeyPatch) -> Ser
     server_of_postgres.run("DROP SCHEMA public CASCADE")
     server_of_postgres.run("CREATE SCHEMA public")
     return server_of_postgres
+
+
+def database(file: Path, records: pa.Table, *more: str) -> str:
+    """The address of a DuckDB database with the table ``scored``, after further statements."""
+    with duckdb.connect(str(file)) as connection:
+        connection.register("given", records)
+        connection.execute("CREATE TABLE scored AS SELECT * FROM given")
+        for statement in more:
+            connection.execute(statement)
+    return f"duckdb://{file}"
+
+
+def check_ranked(stored: Clients, memory: Clients, protocol: Protocol) -> None:
+    """Ranks of stored records give the figures of those in memory, but for rounding."""
+    one, other = (tacit.evaluate(each, protocol, 1) for each in (memory, stored))
+    assert other.auc.value == pytest.approx(one.auc.value, abs=1e-12)
+    assert other.auc.sampling_error == pytest.approx(one.auc.sampling_error, rel=1e-12)
+    assert other.auc.privacy_error == pytest.approx(one.auc.privacy_error, rel=1e-12)
+    assert other.traffic.bytes_sent.tolist() == one.traffic.bytes_sent.tolist()
+    assert other.warnings == one.warnings
 
 
 @pytest.fixture

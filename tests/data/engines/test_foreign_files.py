@@ -12,7 +12,7 @@ import pytest
 import tacit
 from tacit.data.columns import Columns
 from tacit.data.engines.connections import DuckDBEngine
-from tacit.data.engines.opening import DatabaseTable, files_of, from_database, from_files
+from tacit.data.engines.opening import DatabaseTable, from_database, from_files
 from tacit.data.errors import DataError
 
 PRIVATE = "private-key"
@@ -227,11 +227,3 @@ def test_a_file_whose_name_is_no_text_is_refused_in_a_sentence(tmp_path: Path) -
     (tmp_path / "scores.parquet").rename(file)
     with pytest.raises(DataError, match="must be UTF-8"):
         from_files([str(file)])
-
-
-def test_a_folder_with_text_is_refused_with_a_pattern_that_is_taken(tmp_path: Path) -> None:
-    for name in ("a.parquet", "b.csv"):
-        (tmp_path / name).touch()
-    with pytest.raises(DataError, match=r"name files, or .* Parquet files such as '.*\*\.parquet'"):
-        files_of([str(tmp_path)])
-    assert files_of([str(tmp_path / "*.parquet")]) == [str(tmp_path / "a.parquet")]

@@ -10,14 +10,14 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 import tacit
-from tacit.cli import main
 from tacit.data.engines.opening import from_database, from_files
 from tacit.data.engines.stored import CountedRecords, StoredClients
 from tests.classified import GROUPS, group_clients
-from tests.data.engines.conftest import Server
+from tests.data.engines.conftest import Server, database
+from tests.terminal import run
 
 ALL = group_clients(600, clients=3)
 
@@ -32,10 +32,7 @@ def records() -> pa.Table:
 def file(tmp_path: Path) -> Path:
     """A database with the table ``scored``, and a Parquet file beside it."""
     path = tmp_path / "records.duckdb"
-    with duckdb.connect(str(path)) as opened:
-        opened.register("given", records())
-        opened.execute("CREATE TABLE scored AS SELECT * FROM given")
-        opened.execute(f"COPY scored TO '{path.with_suffix('.parquet')}'")
+    database(path, records(), f"COPY scored TO '{path.with_suffix('.parquet')}'")
     return path
 
 
@@ -114,12 +111,11 @@ def counted(file: Path, arguments: tuple[str, ...]) -> Result:
     """The result of ``tacit evaluate --counts`` on what DuckDB answers to ``tacit sql``."""
     named = ("--protocol", "grouped-histogram", "--group-names", "x,y,z")
     source = ("--engine", "duckdb", "--table", "scored", "--client", "site")
-    made = CliRunner().invoke(main, ["sql", *named, *source, "--private-group", "ward"])
-    assert made.exit_code == 0, made.output
+    made = run("sql", *named, *source, "--private-group", "ward")
     answer = file.with_suffix(".counts.csv")
     with duckdb.connect(str(file)) as opened:
         opened.execute(f"COPY ({made.output.rstrip().rstrip(';')}) TO '{answer}' (HEADER)")
-    return CliRunner().invoke(main, ["evaluate", "--counts", str(answer), *arguments])
+    return run("evaluate", "--counts", answer, *arguments)
 
 
 def test_groups_that_a_statement_counted_have_their_figures(file: Path) -> None:
@@ -137,5 +133,5 @@ def test_counts_of_other_groups_and_of_none_are_refused(file: Path) -> None:
     made = counted(file, (*named, "z,y,x"))
     assert made.exit_code != 0
     assert "has counts in the cells" in made.output
-    plain = CliRunner().invoke(main, ["sql", *named[:2], "--table", "t", "--group-names", "x,y"])
+    plain = run("sql", *named[:2], "--table", "t", "--group-names", "x,y")
     assert "--protocol grouped-histogram needs --private-group" in plain.output
