@@ -65,23 +65,18 @@ class OutputFile:
 
 
 class PictureFile(OutputFile):
-    """A file for a matplotlib figure, in the format of its extension."""
+    """A file for a matplotlib figure, in the format of its extension.
+
+    Raises
+    ------
+    ImportError : with the install command, when matplotlib is not installed.
+    """
 
     def __init__(self, path: str) -> None:
         if Path(path).suffix.lower() not in PICTURES:
             raise click.UsageError(f"a picture must end in {', '.join(PICTURES)}, got {path}")
+        matplotlib_figure()  # before anything is computed that could not be drawn
         super().__init__(path)
-
-    @classmethod
-    def for_drawing(cls, path: str) -> PictureFile:
-        """The file, before anything is computed that could not be drawn.
-
-        Raises
-        ------
-        ImportError : with the install command, when matplotlib is not installed.
-        """
-        matplotlib_figure()
-        return cls(path)
 
     def save(self, figure: Any) -> None:
         """Write the figure in the format of the path, and say so on standard error."""

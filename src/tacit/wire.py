@@ -26,10 +26,6 @@ class Header:
     what : how errors call a message of this format.
     error : what is raised for bytes that do not begin with this header.
 
-    Raises
-    ------
-    ValueError : for a magic of another length than four, or a version beyond a byte.
-
     Examples
     --------
     >>> header = Header(b"TDOC", 1, "BI", "a message of this example")
@@ -44,12 +40,6 @@ class Header:
     fields: str
     what: str
     error: type[ValueError] = ValueError
-
-    def __post_init__(self) -> None:
-        if len(self.magic) != MAGIC_BYTES:
-            raise ValueError(f"magic must have {MAGIC_BYTES} bytes, got {len(self.magic)}")
-        if not 0 < self.version < 2**8:
-            raise ValueError(f"version must be from 1 to 255, got {self.version}")
 
     @cached_property
     def _layout(self) -> struct.Struct:

@@ -66,7 +66,7 @@ def compare(
     paths = files_in_memory(asked.files, "compare")
     models = _models(paths, columns.score, asked.versus)
     record_options.check_runs(vars(columns) | options)
-    picture = None if asked.plot is None else PictureFile.for_drawing(asked.plot)
+    picture = None if asked.plot is None else PictureFile(asked.plot)
     with record_options.printed_doubts():
         clients = _read(paths, columns, asked.versus)
     if asked.split is not None:

@@ -190,7 +190,7 @@ def evaluate(
     if chosen is not None and isinstance(columns.unit, str) and asked.rescale is None:
         chosen = suited_to_scores(chosen, columns.unit, given)
     needed = replace(columns, label=_label_column(chosen, columns))
-    picture = None if asked.plot is None else PictureFile.for_drawing(asked.plot)
+    picture = None if asked.plot is None else PictureFile(asked.plot)
     if asked.groups is not None and chosen is not None:
         forms.evaluate_by_group(asked, needed, chosen, given, picture, output)
         return

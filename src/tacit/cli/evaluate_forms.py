@@ -78,13 +78,11 @@ def evaluate_by_group(
 
 
 def _without_names(result: GroupedEvaluation) -> GroupedEvaluation:
-    groups = tuple(
-        group
-        if group.evaluation is None
-        else replace(group, evaluation=replace(group.evaluation, participants=()))
-        for group in result.groups
+    groups = (
+        replace(each, evaluation=each.evaluation and replace(each.evaluation, participants=()))
+        for each in result.groups
     )
-    return replace(result, groups=groups)
+    return replace(result, groups=tuple(groups))
 
 
 def read_classes(asked: SimpleNamespace, columns: FileColumns, names: tuple[str, ...]) -> Clients:

@@ -283,16 +283,11 @@ class JsonOutput:
         show(as_json(content) if self._printed else text())
 
 
-class JsonOption(click.Option):
-    """The option, whose value may be left out."""
-
-
 def json_option(command: Any) -> Any:
     """The option ``--json`` of a command, which gets a ``JsonOutput`` as ``output``."""
     return click.option(
         OPTION,
         "output",
-        cls=JsonOption,
         metavar="[FILE]",
         callback=lambda context, option, value: JsonOutput(value),
         help="Print JSON instead of the text, or with FILE (.json) also write it there.",
@@ -311,7 +306,7 @@ def with_json_value(command: click.Command, args: Sequence[str]) -> list[str]:
     >>> with_json_value(cook, ["--json", "a.csv"]), with_json_value(cook, ["--json", "r.json"])
     (['--json=-', 'a.csv'], ['--json=r.json'])
     """
-    if not any(isinstance(each, JsonOption) for each in command.params):
+    if not any(OPTION in each.opts for each in command.params):
         return list(args)
     made: list[str] = []
     for position, arg in enumerate(args):

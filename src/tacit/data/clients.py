@@ -295,7 +295,7 @@ class Clients:
         value of each record, ``persons`` says whose it is; a person's records are dealt out too.
         ``categories`` are the records' classes or private groups.
         """
-        columns = _as_columns(scores, labels, second, persons, categories)
+        columns = _as_columns(scores, labels, second, persons) | {"categories": categories}
         check_sizes(columns)
         order, offsets = dealt(columns["scores"], clients, by, seed)
         return cls(offsets=offsets, simulated=True, **_taken(columns, order))
@@ -539,7 +539,6 @@ def _as_columns(
     labels: ArrayLike,
     second: ArrayLike | None,
     persons: ArrayLike | None,
-    categories: Categories | None = None,
 ) -> dict[str, Any]:
     """The columns of records by their names, of values in any form."""
     return {
@@ -547,7 +546,6 @@ def _as_columns(
         "labels": as_labels(labels),
         "second": None if second is None else as_scores(second, SECOND),
         "persons": None if persons is None else as_persons(persons),
-        "categories": categories,
     }
 
 

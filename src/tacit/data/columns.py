@@ -14,7 +14,7 @@ from __future__ import annotations
 import shlex
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any, Literal, get_args
 
@@ -148,8 +148,7 @@ class Records:
             is_array = isinstance(columns[0], np.ndarray)
             return np.concatenate(columns) if is_array else pa.chunked_array(columns)
 
-        names = ("scores", "labels", "ids", "second", "groups", "persons")
-        more = {name: column(name) for name in (*names, "missing", "missing_ids")}
+        more = {each.name: column(each.name) for each in fields(cls) if each.name != "negative"}
         return cls(negative=parts[-1].negative, **more)
 
 

@@ -136,7 +136,11 @@ def converted(scores: ArrayLike, unit: str, target: str) -> Floats:
     values = np.asarray(scores, dtype=np.float64)
     if unit == target:
         return values
-    return _from_probabilities(_as_probabilities(values, unit), target)
+    known = _expit(values) if unit == LOG_ODDS else values / 100 if unit == PERCENT else values
+    probabilities = np.clip(known, 0.0, 1.0)
+    if target == LOG_ODDS:
+        return _logit(probabilities)
+    return 100 * probabilities if target == PERCENT else probabilities
 
 
 def conversion(unit: str, target: str) -> Callable[[Floats], Floats]:
@@ -159,18 +163,6 @@ def outside(scores: ArrayLike, unit: str) -> NDArray[np.bool_]:
     values = np.asarray(scores, dtype=np.float64)
     low, high = RANGES[unit]
     return (values < low) | (values > high)
-
-
-def _as_probabilities(values: Floats, unit: str) -> Floats:
-    if unit == LOG_ODDS:
-        return _expit(values)
-    return np.clip(values / 100 if unit == PERCENT else values, 0.0, 1.0)
-
-
-def _from_probabilities(values: Floats, unit: str) -> Floats:
-    if unit == PERCENT:
-        return 100 * values
-    return _logit(values) if unit == LOG_ODDS else values
 
 
 def _expit(values: Floats) -> Floats:

@@ -158,7 +158,7 @@ def run(plan: Path, local: int | None, output: JsonOutput, plot: str | None, ver
       130  interrupted; the run was stopped
     """
     require_flower()
-    picture = None if plot is None else PictureFile.for_drawing(plot)
+    picture = None if plot is None else PictureFile(plot)
     tell = teller(verbose)
     with stoppable():
         if local is None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from textwrap import indent
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,6 @@ from tacit.data.engines.statements import (
     Relation,
     cell_expression,
     counting_statement,
-    indented,
     tree_expression,
 )
 from tacit.metrics.cells.score_distribution import ScoreDistribution
@@ -301,7 +301,7 @@ FROM (
   SELECT client, class, {number} AS number
   FROM (
     SELECT client, class, constant, linear, square, cube,
-{indented(_part(pieces, dialect), 6)} AS part
+{indent(_part(pieces, dialect), 6 * " ")} AS part
     FROM {_placed(relation, pieces.edges, bins)} AS placed_records
     JOIN {cubics.source(dialect)} ON piece = 2 * cell + class
   ) AS parted_records
@@ -345,7 +345,7 @@ def _placed(relation: Relation, edges: Floats, bins: Bins | None) -> str:
     """The valid records with their cells, in brackets."""
     dialect = relation.dialect
     if bins is None:
-        cell = indented(cell_expression("score", edges, dialect), 4)
+        cell = indent(cell_expression("score", edges, dialect), 4 * " ")
         return f"""(
   SELECT client, class, score,
 {cell} AS cell
@@ -355,7 +355,7 @@ def _placed(relation: Relation, edges: Floats, bins: Bins | None) -> str:
     low, factor = dialect.literal(bins.low), dialect.literal(bins.factor)
     return f"""(
   SELECT client, class, score,
-{indented(_cell(bins, dialect), 4)} AS cell
+{indent(_cell(bins, dialect), 4 * " ")} AS cell
   FROM (
     SELECT client, class, score,
       TRY_CAST(FLOOR((score - ({low})) * {factor}) AS INTEGER) AS bin
@@ -373,4 +373,4 @@ def _cell(bins: Bins, dialect: Dialect) -> str:
     if not values.size:
         return alone
     tree = tree_expression("score", values, counts, dialect)
-    return f"CASE WHEN ISNAN(alone) THEN GREATEST(below,\n{indented(tree, 2)})\nELSE {alone} END"
+    return f"CASE WHEN ISNAN(alone) THEN GREATEST(below,\n{indent(tree, '  ')})\nELSE {alone} END"

@@ -11,6 +11,7 @@ so every engine finds the cell that ``tacit`` finds.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from textwrap import indent
 from typing import Any
 
 import numpy as np
@@ -167,7 +168,10 @@ class ConstantTable:
         """
         if dialect.given_tables:
             return self.name
-        written = [_written(column, dialect) for column in self.columns.values()]
+        written = [
+            map(str if _whole(column) else dialect.literal, column.tolist())
+            for column in self.columns.values()
+        ]
         rows = ",\n  ".join(f"({', '.join(row)})" for row in zip(*written, strict=True))
         cast = ", ".join(
             name if _whole(column) else f"CAST({name} AS {dialect.number}) AS {name}"
@@ -179,13 +183,6 @@ class ConstantTable:
 
 def _whole(column: NDArray[Any]) -> bool:
     return column.dtype.kind == "i"
-
-
-def _written(column: NDArray[Any], dialect: Dialect) -> list[str]:
-    """The numbers of a column as they are written."""
-    if _whole(column):
-        return [str(number) for number in column.tolist()]
-    return [dialect.literal(number) for number in column.tolist()]
 
 
 @dataclass(frozen=True)
@@ -327,7 +324,7 @@ def counting_statement(
     mark : a word for the cells, which every row of the answer repeats, as it does the number of all
         records: so an answer that lost rows is noticed. None for neither.
     """
-    cell = indented(cell_expression("score", edges, relation.dialect), 8)
+    cell = indent(cell_expression("score", edges, relation.dialect), 8 * " ")
     marked = ""
     if mark is not None:
         marked = f",\n  SUM(records) OVER () AS {TOTAL}, '{mark}' AS {CELLS}"
@@ -379,11 +376,6 @@ def linear_expression(score: str, mapped: LinearMap, dialect: Dialect) -> str:
     return f"CASE WHEN {dialect.is_finite(score)} THEN\n  CASE {cases}\n  ELSE {moved} END END"
 
 
-def indented(text: str, margin: int) -> str:
-    """A text of several lines with a margin."""
-    return "\n".join(" " * margin + line for line in text.split("\n"))
-
-
 def cell_expression(score: str, edges: Floats, dialect: Dialect) -> str:
     """The number of ascending edges that are at most the score.
 
@@ -430,31 +422,16 @@ def tree_expression(
     dialect : the engine's.
     below : what it is for a score below all values.
     """
-    return "\n".join(_tree(score, values, counts, below, dialect, 0))
-
-
-def _tree(
-    score: str, values: Floats, counts: Integers, below: int, dialect: Dialect, indent: int
-) -> list[str]:
-    """The lines of the tree; ``below`` edges are known to be at most the score."""
-    margin = " " * indent
     if not values.size:
-        return [f"{margin}{below}"]
+        return str(below)
     middle = values.size // 2
-    return [
-        f"{margin}CASE WHEN {score} >= {dialect.literal(values[middle])} THEN",
-        *_tree(
-            score,
-            values[middle + 1 :],
-            counts[middle + 1 :],
-            int(counts[middle]),
-            dialect,
-            indent + 2,
-        ),
-        f"{margin}ELSE",
-        *_tree(score, values[:middle], counts[:middle], below, dialect, indent + 2),
-        f"{margin}END",
-    ]
+    upper, lower = slice(middle + 1, None), slice(middle)
+    above = tree_expression(score, values[upper], counts[upper], dialect, int(counts[middle]))
+    under = tree_expression(score, values[lower], counts[lower], dialect, below)
+    return (
+        f"CASE WHEN {score} >= {dialect.literal(values[middle])} THEN\n{indent(above, '  ')}\n"
+        f"ELSE\n{indent(under, '  ')}\nEND"
+    )
 
 
 def records_statement(relation: Relation) -> str:

@@ -142,7 +142,8 @@ class StoredClients(Clients):
         """Positives and negatives by cell and client, shape (2, B, K), or (G, 2, B, K) by group."""
         counted = None
         if self._rising:
-            counted = self.stored.counts(self._edges_of_scores(edges), by_group)
+            known = least_scores(self._mapped, edges, *self.stored.ends) if self._maps else edges
+            counted = self.stored.counts(known, by_group)
         if counted is not None:
             return counted
         return reduce(np.add, (batch.counts_in(edges, by_group) for batch in self.batches()))
@@ -213,11 +214,6 @@ class StoredClients(Clients):
         for each in self._maps:
             scores = each(scores)
         return scores
-
-    def _edges_of_scores(self, edges: Floats) -> Floats:
-        if not self._maps:
-            return edges
-        return least_scores(self._mapped, edges, *self.stored.ends)
 
     @cached_property
     def _loaded(self) -> Clients:
