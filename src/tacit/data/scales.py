@@ -73,9 +73,10 @@ class ScaleDifference:
         names : what clients or files are called, by index; where empty they are numbered.
         """
         usual, unusual = (_listed(group, names) for group in (self.usual, self.unusual))
+        (low, high), (least, largest) = self.usual_range, self.unusual_range
         return (
-            f"scores seem to be of different scales: those of {unusual} are from "
-            f"{_range(self.unusual_range)}, those of {usual} from {_range(self.usual_range)}"
+            f"scores seem to be of different scales: those of {unusual} are from {least:g} to "
+            f"{largest:g}, those of {usual} from {low:g} to {high:g}"
         )
 
 
@@ -182,10 +183,6 @@ def _listed(indices: tuple[int, ...], names: tuple[str, ...]) -> str:
     called = [names[index] if names else f"client {index}" for index in indices[:MAX_LISTED]]
     more = len(indices) - MAX_LISTED
     return ", ".join(called) + (f" and {more} others" if more > 0 else "")
-
-
-def _range(ends: tuple[float, float]) -> str:
-    return f"{ends[0]:g} to {ends[1]:g}"
 
 
 def rescale(clients: Clients, low: float, high: float) -> Clients:

@@ -10,20 +10,13 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.data.clients import Clients
-from tacit.data.engines import statements
+from tacit.data.engines.statements import CELL, CELLS, CLASS, CLIENT, INVALID, RECORDS, TOTAL
 from tacit.data.engines.stored import CountedRecords, StoredClients
 from tacit.data.errors import DataError
 from tacit.data.form import PLAIN
 from tacit.data.tables import opened_table
 
-COLUMNS = (
-    statements.CLIENT,
-    statements.CLASS,
-    statements.CELL,
-    statements.RECORDS,
-    statements.TOTAL,
-    statements.CELLS,
-)
+COLUMNS = (CLIENT, CLASS, CELL, RECORDS, TOTAL, CELLS)
 
 WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 
@@ -58,7 +51,7 @@ def read_counts(
         label or score, or no client where others have one.
     """
     rows = _rows(path)
-    names = sorted({row[statements.CLIENT] for row in rows})
+    names = sorted({row[CLIENT] for row in rows})
     if len(names) > 1 and not names[0]:
         raise DataError(f"{path} has records of no client together with those of {names[1]!r}")
     index = {name: place for place, name in enumerate(names)}
@@ -69,7 +62,7 @@ def read_counts(
     for number, row in enumerate(rows, 1):
         found, cell, records = _checked(row, mark, bounds, f"{path}, row {number}")
         stratum, label = divmod(found, 2)
-        place = stratum, 1 - label, cell, index[row[statements.CLIENT]]
+        place = stratum, 1 - label, cell, index[row[CLIENT]]
         if counts[place]:
             raise DataError(f"{path}, row {number} counts a cell that another row counted")
         counts[place] = records
@@ -106,10 +99,10 @@ def _check_total(path: str, rows: list[dict[str, str]], counted: int) -> None:
     """Refuse rows that are not all rows of one answer."""
     for number, row in enumerate(rows, 1):
         # a sum over a window may be of a type that a program writes with a point
-        if row[statements.TOTAL].strip().removesuffix(".0") != str(counted):
+        if row[TOTAL].strip().removesuffix(".0") != str(counted):
             raise DataError(
                 f"{path} counts {counted} records and row {number} states "
-                f"{row[statements.TOTAL]!r} for all rows: rows are missing or were changed, so run "
+                f"{row[TOTAL]!r} for all rows: rows are missing or were changed, so run "
                 "the statement again"
             )
 
@@ -119,22 +112,22 @@ def _checked(
 ) -> tuple[int, int, int]:
     """Class, cell and number of records of a row, of so many classes and cells."""
     classes, cells = bounds
-    if row[statements.CELLS] != mark:
+    if row[CELLS] != mark:
         raise DataError(
-            f"{where} has counts in the cells {row[statements.CELLS]!r}, and these settings need "
+            f"{where} has counts in the cells {row[CELLS]!r}, and these settings need "
             f"{mark!r}: give the settings with which tacit sql printed the statement"
         )
-    texts = [row[name].strip() for name in (statements.CLASS, statements.CELL, statements.RECORDS)]
+    texts = [row[name].strip() for name in (CLASS, CELL, RECORDS)]
     # int() also takes underscores and digits of other scripts, which no engine writes
     if not all(WHOLE.fullmatch(text) for text in texts):
         raise DataError(f"{where} must have whole numbers as class, cell and records")
     label, cell, records = map(int, texts)
-    if label == statements.INVALID:
+    if label == INVALID:
         raise DataError(
             f"labels must be 0 or 1: {where} counts {records} records with another label or none"
             f"{', or of another group' if classes > 2 else ''}"
         )
-    if cell == statements.INVALID:
+    if cell == INVALID:
         raise DataError(
             f"scores must be finite and in their range: {where} counts {records} records whose "
             "score is not, or is missing"

@@ -216,7 +216,7 @@ class EngineRecords:
             return found, values
         # a name is looked up once a batch
         listed = batch.column("client").cast(pa.string()).dictionary_encode()
-        known = pc.index_in(listed.dictionary, self._known_names)
+        known = pc.index_in(listed.dictionary, pa.array(self._ids, pa.string()))
         if known.null_count or listed.null_count:
             raise self._changed()
         whose = known.to_numpy(zero_copy_only=False).astype(np.int64)[listed.indices]
@@ -232,10 +232,6 @@ class EngineRecords:
         if self._relation.client is None:
             return {"": 0}
         return {name: index for index, name in enumerate(self._ids)}
-
-    @cached_property
-    def _known_names(self) -> pa.Array:
-        return pa.array(self._ids, pa.string())
 
     def _changed(self) -> DataError:
         """It says no number: messages are stored in logs, and counts are exact."""

@@ -83,12 +83,8 @@ class Dialect:
             raise DataError(f"a name in SQL must be a text without a null character, got {name!r}")
         if self.quote == "`" and "\\" in name:
             raise DataError(f"a name in {self.name} must be without backslashes, got {name!r}")
-        return f"{self.quote}{name.replace(self.quote, self.escaped_quote)}{self.quote}"
-
-    @property
-    def escaped_quote(self) -> str:
-        """The sign around names, as it is written inside of a name."""
-        return "\\`" if self.name == "bigquery" else 2 * self.quote
+        inside = "\\`" if self.name == "bigquery" else 2 * self.quote
+        return f"{self.quote}{name.replace(self.quote, inside)}{self.quote}"
 
     def table(self, name: str) -> str:
         """A table's name, with its schema and catalogue before dots."""
