@@ -36,24 +36,6 @@ def test_plain_records_get_noise_from_the_system() -> None:
     assert tacit.evaluate((SCORES, LABELS), epsilon=1.0).noise == "system"
 
 
-def test_what_was_left_out_is_counted_beside_exact_figures_or_with_noise_only() -> None:
-    """The noisy number is told by its interval; nothing else says how many."""
-    some = np.arange(2000) % 20 == 0
-    labels = LABELS.astype(float)
-    labels[some] = np.nan
-    frame = pd.DataFrame({"score": SCORES, "label": labels})
-    clients = tacit.Clients.from_frame(frame, missing="drop")
-    stated = [
-        tacit.evaluate(clients, tacit.DPAUC(1.0), seed=1, **options).to_dict()["missing"]
-        for options in ({}, {"exact": True}, {"missing_epsilon": 0.5})
-    ]
-    assert stated[0] == {"private": True, "counted": False}
-    assert (stated[1]["private"], stated[1]["records"]) == (False, 100)
-    assert stated[2]["private"]
-    assert "interval" in stated[2]
-    assert "labels" not in stated[2]
-
-
 @pytest.mark.parametrize(
     ("arguments", "settings", "said"),
     [

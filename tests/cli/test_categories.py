@@ -7,15 +7,30 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from numpy.typing import NDArray
+from pyarrow.csv import write_csv
 
+from tacit.data.categories import Categories
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.reading import FileColumns, read_categories
 from tacit.data.scales import in_unit
 from tacit.results.saved.reading import check_result
-from tests.classified import CLASSES, class_clients, group_clients
+from tests.classified import CLASSES, GROUPS, class_clients, group_clients
 from tests.terminal import content_of, page_of, refusal_of, run
+
+
+def known(clients: Clients) -> Categories:
+    assert clients.categories is not None
+    return clients.categories
+
+
+def matrix(categories: Categories) -> NDArray[np.float64]:
+    """The scores of every class."""
+    assert categories.scores is not None
+    return categories.scores
 
 
 @pytest.fixture(scope="module")
@@ -24,19 +39,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sites")
     several, grouped = class_clients(3000, 3), group_clients(3000, 3)
     for k in range(3):
-        part = several.part(k, k + 1).categories
-        assert part is not None
-        assert part.scores is not None
-        rows = [
-            ",".join([*(f"{score:.6f}" for score in scores), CLASSES[label]])
-            for scores, label in zip(part.scores, part.of_record, strict=True)
-        ]
-        (folder / f"c{k}.csv").write_text("\n".join([",".join([*CLASSES, "label"]), *rows]))
-        site = grouped.part(k, k + 1)
-        assert site.categories is not None
-        known = zip(site.scores, site.labels, site.categories.of_record, strict=True)
-        lines = [f"{score:.6f},{label},{'xyz'[group]}" for score, label, group in known]
-        (folder / f"g{k}.csv").write_text("\n".join(["score,label,ward", *lines]))
+        part, site = known(several.part(k, k + 1)), grouped.part(k, k + 1)
+        columns = dict(zip(CLASSES, matrix(part).T, strict=True))
+        columns["label"] = np.array(CLASSES)[part.of_record]
+        write_csv(pa.table(columns), folder / f"c{k}.csv")
+        wards = np.array(GROUPS)[known(site).of_record]
+        records = {"score": site.scores, "label": site.labels, "ward": wards}
+        write_csv(pa.table(records), folder / f"g{k}.csv")
     return folder
 
 
@@ -108,10 +117,8 @@ def classes_of(path: Path, names: Sequence[str] = ("a", "b"), unit: str | None =
 
 def test_every_column_is_in_the_named_unit(files: Path) -> None:
     clients = classes_of(_two_classes(files, "20,80"), unit="percent")
-    known = in_unit(clients, "probability").categories
-    assert known is not None
-    assert known.scores is not None
-    np.testing.assert_array_equal(known.scores, [[0.01, 0], [0.2, 0.8]])
+    converted = known(in_unit(clients, "probability"))
+    np.testing.assert_array_equal(matrix(converted), [[0.01, 0], [0.2, 0.8]])
 
 
 @pytest.mark.parametrize("scores", ["1.7,0.2", "0.2,1.7"])
@@ -137,6 +144,4 @@ def test_files_that_do_not_fit_are_refused(files: Path) -> None:
 def test_labels_may_be_indices(tmp_path: Path) -> None:
     path = tmp_path / "one.csv"
     path.write_text("a,b,label\n0.1,0.9,1\n0.8,0.2,0\n")
-    known = classes_of(path).categories
-    assert known is not None
-    np.testing.assert_array_equal(known.of_record, [1, 0])
+    assert known(classes_of(path)).of_record.tolist() == [1, 0]

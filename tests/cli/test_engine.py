@@ -32,6 +32,15 @@ def run(folder: Path, *options: str, outside: str = "") -> Result:
     return terminal.run("evaluate", *files, *options)
 
 
+def books(folder: Path, epsilon: float, adjacency: Adjacency) -> list[str]:
+    """Options that name a ledger of each client, with this limit."""
+    paths = [folder / f"{name}.db" for name in ("north", "south")]
+    for path in paths:
+        with Ledger(path) as ledger:
+            ledger.limit(path.stem, epsilon, adjacency=adjacency)
+    return [f"--ledger={path.stem}={path}" for path in paths]
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -50,29 +59,20 @@ def test_a_trusted_party_is_named(tmp_path: Path, options: tuple[str, ...]) -> N
 def test_a_score_out_of_range_is_told_before_anything_is_spent(tmp_path: Path) -> None:
     """By the caller, who holds all records; the parties' processes tell nobody which it is."""
     pytest.importorskip("spu.libspu", reason="joint computations need SPU")
-    books = [tmp_path / f"{name}.db" for name in ("north", "south")]
-    for book in books:
-        with Ledger(book) as opened:
-            opened.limit(book.stem, 5.0, adjacency=Adjacency.LABEL)
-    options = [f"--ledger={book.stem}={book}" for book in books]
+    options = books(tmp_path, 5.0, Adjacency.LABEL)
     result = run(tmp_path, *RANKED, *options, outside="1.5,1\n")
     assert result.exit_code == 2
     assert "scores must be in [0, 1]" in result.output
     assert "got 1.5 in south, row 41" in result.output
-    for book in books:
-        with Ledger(book) as opened:
+    for name in ("north", "south"):
+        with Ledger(tmp_path / f"{name}.db") as opened:
             assert not [line for line in opened.lines() if line.step is not None]
 
 
 def test_real_clients_pay_before_they_compute_together(tmp_path: Path) -> None:
     """A limit of 2 bears one run at epsilon 2, and not a second."""
     pytest.importorskip("spu.libspu", reason="joint computations need SPU")
-    options = []
-    for name in ("north", "south"):
-        path = tmp_path / f"{name}.db"
-        with Ledger(path) as ledger:
-            ledger.limit(name, 2.0, adjacency=Adjacency.REPLACE)
-        options += ["--ledger", f"{name}={path}"]
+    options = books(tmp_path, 2.0, Adjacency.REPLACE)
     result = run(tmp_path, *PAIRS, *options)
     assert result.exit_code == 0
     assert HERE in result.output

@@ -88,14 +88,6 @@ def test_json_has_the_documented_keys(folder: Path, ending: str) -> None:
     assert auc["value"] != again["auc"]["value"]
 
 
-def test_a_column_names_the_clients(folder: Path) -> None:
-    result = evaluated("phones.parquet", "--client", "phone", *DPAUC)
-    assert result["clients"] == 5
-    assert result["noise"] == "system"
-    assert result["spent"]["adjacency"] == "record"
-    assert len(result["roc"]["true_positive_rate"]) == 100
-
-
 @pytest.mark.parametrize("by", ["uniform", "score"])
 def test_a_split_is_a_simulation_whose_noise_a_seed_fixes(folder: Path, by: str) -> None:
     split = (*CSV_FILES, *FEDAUC, "--split", 20, "--by", by)
@@ -304,9 +296,3 @@ def test_a_file_of_records_after_json_is_never_written_over(folder: Path) -> Non
     printed = run("evaluate", "--protocol", "exact", "--json", "north.csv")
     assert strict_json(printed.stdout)["clients"] == 1
     assert Path("north.csv").read_text() == before
-
-
-def test_a_file_that_cannot_be_written_is_refused_first(folder: Path) -> None:
-    Path("out.json").mkdir()
-    said = refusal_of(run("evaluate", "absent.csv", *FEDAUC, "--json", "out.json"))
-    assert "out.json cannot be written" in said

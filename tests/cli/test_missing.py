@@ -53,7 +53,7 @@ def test_exact_counts_stand_beside_exact_figures(ward: str, tmp_path: Path) -> N
     printed = run(*options).stdout
     assert "50: 30 without a score, 20 without a label (counted here, not private)" in printed
     content = content_of(*options)
-    assert content["missing"]["records"] == 50
+    assert (content["missing"]["private"], content["missing"]["records"]) == (False, 50)
     assert [each["scores"] for each in content["missing"]["by_client"]] == [10, 10, 10]
     page = page_of(content, tmp_path)
     assert ON_PAGE in page

@@ -37,9 +37,7 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
         (f"outside.csv {DPAUC}", "1.7"),
         ("empty.csv --protocol exact", "no records"),
         ("one.csv --protocol exact", "two records"),
-        ("north.csv --protocol exact --score risk", "no column 'risk'"),
         ("first.csv second.csv --protocol exact --client phone", "duplicate client 'b'"),
-        ("north.csv north.csv --protocol exact", "duplicate file"),
         ("north.txt --protocol exact", "must end in"),
         ("first.csv --protocol exact --split 3", "between 1 and 2"),
         ("--protocol exact", "FILES"),
@@ -47,7 +45,6 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
         ("odds.parquet --protocol score-histogram --epsilon 2 --rescale -1 1", "the public bounds"),
     ),
     "evaluate north.csv south.csv east.csv": (  # without a protocol
-        ("", "epsilon is needed with trust secure-sum"),
         ("--epsilon 1 --aim all", "--aim needs --protocol"),
         ("--epsilon 1 --groups label", "--groups needs --protocol"),
         ("--epsilon 1 --second score", "--second needs --protocol"),
@@ -55,9 +52,7 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
         ("--epsilon 0.001", "is predicted to give an AUC at epsilon 0.001"),
         ("--epsilon 1 --trust server-sees-scores --calibrate bbq", "cannot be used with --pro"),
         ("--epsilon 1 --trust nobody", "'nobody' is not one of"),
-        ("--epsilon -1", "epsilon must be positive and finite, got -1.0"),
         ("--epsilon 1 --protocol score-histogramm", "did you mean 'score-histogram'?"),
-        ("--epsilon 1 --protocol score-histogram --trust mpc", "trust must be one of"),
     ),
     f"evaluate north.csv south.csv {FEDAUC}": (
         ("--unit percent --unit real", "--unit is given twice, as percent and real"),
@@ -77,34 +72,24 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
         ("--score named.parquet=risk", "named.parquet has no column 'label'"),
     ),
     f"evaluate {NEVER_READ} --protocol": (
-        ("score-histogram --trust local", "local needs an epsilon"),
         (f"{DPAUC[11:]} --calibrate bbq", "--calibrate cannot be"),
         ("ustatistic --epsilon 1", "--protocol ustatistic needs --kernel"),
         ("two-round-auc", "--protocol two-round-auc needs --epsilon"),
         ("encrypted-auc --thresholds 0,0.5,0.2,0.8,1", "thresholds must ascend from 0 to 1"),
     ),
-    HISTOGRAM: (
-        ("--height 25", "height must be from 1 to 24, got 25"),
-        ("--thresholds 9", "thresholds must be between 0 and 1, got 9"),
-        ("--save-calibrator x.json", "--save-calibrator needs --calibrate"),
-    ),
+    HISTOGRAM: (("--save-calibrator x.json", "--save-calibrator needs --calibrate"),),
     PAIRED: (
         ("kendall", "--protocol paired-ustatistic with these settings needs --second"),
-        ("'auc(low=0, high=2)'", "kernel: auc has no parameter 'low'"),
         ("'gini(low=1)'", "a range must run from a lower to a higher end"),
-        ("auc --matchings -1", "matchings must be a whole number from 1"),
-        ("gini --noise randomised-response", "flips values of 0 and 1"),
     ),
     "evaluate north.csv": (
         ("--protocol encrypted-auc --thresholds 20 --most-records 1000", "at least 2 parties, g"),
         (f"{COUNTED} 8", "must be below epsilon, 8, got 8.0"),
-        (f"{COUNTED} -1", "epsilon must be positive"),
         (f"{COUNTED} 1 --groups label", "cannot be used with --g"),
         ("--protocol exact --missing drop --count-missing 1", "has no epsilon of which"),
         (f"{DPAUC} --count-missing 0.1", "--count-missing needs --missing drop"),
     ),
     "evaluate visits.csv": (
-        (f"{FEDAUC} --groups patient", "groups must be 0 to 200 names that differ, got 1667"),
         (f"{COUNTED} 1 --person patient", "cannot be used where a"),
         (f"{DPAUC} --per-person 2", "--per-person needs --person"),
         (f"{DPAUC} --person patient --per-person all", "declared in advance"),
@@ -112,7 +97,6 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
         (f"{DPAUC} --person nobody", "has no column 'nobody'"),
         (f"{DPAUC} --person patient --per-person 5000", "epsilon must be at least 5"),
         (f"{DPAUC} --weights score", "weights on records are not supported"),
-        ("--protocol exact --person patient", "protects no person"),
     ),
     GROUPED: (
         ("", "grouped-histogram needs --private-group"),
@@ -162,10 +146,8 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
     "evaluate --counts c.csv --epsilon 1": (("", "--counts needs --protocol"),),
     f"evaluate models.parquet {FEDAUC} --score new --groups": (
         ("ward --split 4", "--split cannot be used with --groups"),
-        ("bed", "has no column 'bed'"),
     ),
     COMPARED: (
-        ("--versus old --epsilon 0", "epsilon must be positive and finite, got 0.0"),
         ("--versus old --epsilon 1 --trust 'each(emphasis=2)'", "must be from 0.1 to 0.99, got 2"),
         (
             "--versus old --epsilon 1 --trust 'local(emphasis=0.5)'",
@@ -186,7 +168,6 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
     "audit": (
         ("", "give --protocol, or --self-test"),
         ("--protocol exact --epsilon 1", "--epsilon cannot be used with --protocol exact"),
-        ("--protocol dpauc --epsilon 0", "epsilon must be positive and finite, got 0.0"),
         ("--protocol all --epsilon 1 --height 3", "takes no settings but --epsilon"),
         ("--protocol dpauc --epsilon 1 --height 3", "--height cannot be used with"),
         ("--self-test --epsilon 1", "--self-test takes no protocol and no settings"),
@@ -211,8 +192,6 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "check north.csv": (
         ("--separator ';;'", "separator must be one character, got ';;'"),
-        ("--separator , --decimal ,", "separator must be no part of numbers, got ','"),
-        ("--separator 5", "separator must be no part of numbers, got '5'"),
         ("--positive ' '", "a positive label must have a character, got an empty word"),
     ),
 }
@@ -235,17 +214,12 @@ def test_what_does_not_fit_is_one_sentence(line: str, said: str) -> None:
         "exact --epsilon 1",
         "fedauc --epsilon 1 --thresholds 100",
         "published-fedauc --epsilon 1 --allocation adaptive(beta=0.5)",
-        "published-fedauc --epsilon 1 --mechanism rr",
-        "published-dpauc --epsilon 1 --mechanism staircase",
         "published-dpauc --epsilon 1 --mechanism randomised-response",
         "fedauc --epsilon 1 --by score",
         "fedauc --epsilon 1 --split 5 --client phone",
         "fedauc",
         *(f"fedauc --epsilon {e}" for e in ("0", "-1", "inf", "nan", "x")),
         "published-fedauc --epsilon 1 --allocation fixed(alpha=1)",
-        "published-fedauc --epsilon 1 --allocation orthogonal(beta=nan)",
-        "published-fedauc --epsilon 1 --mechanism gaussian",
-        "dpauc --epsilon 1 --thresholds 2.5",
         "dpauc --epsilon 1 --adjacency records",
         "fedauc --epsilon 1 --split 0",
         "fedauc --epsilon 1 --seed -1",

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import tacit
-from tacit.results.saved.integrity import with_fingerprint
 from tests.terminal import content_of, refusal_of, run
 
 FEDAUC = ("--protocol", "fedauc", "--epsilon", 1, "--no-exact")
@@ -76,31 +75,15 @@ def test_metadata_goes_to_standard_output_or_to_a_file(folder: Path) -> None:
 
 
 def test_bad_results_are_refused_with_the_reason(folder: Path) -> None:
-    made = evaluated("first.json")
+    made = evaluated("a.json")
     Path("edited.json").write_text(json.dumps({**made, "clients": 3}))
-    Path("older.json").write_text(
-        json.dumps(with_fingerprint({**made, "schema": "tacit-result/0"}))
-    )
     Path("text.json").write_text("AUC 0.8")
     assert refused("edited.json").startswith("edited.json was changed after it was written")
-    assert refused("older.json") == (
-        "older.json has the schema 'tacit-result/0', not tacit-result/2"
-    )
     assert refused("text.json").startswith("text.json is no JSON that can be read")
+    assert "are one and the same result" in refused("a.json", "a.json")
     assert refused("missing.json") == "missing.json: No such file or directory"
     assert refused(".") == ".: Is a directory"
     assert not Path("report.html").exists()
-
-
-def test_other_federations_are_not_compared(folder: Path) -> None:
-    for file, name in (("a.json", "clinics"), ("b.json", "phones")):
-        evaluated(file, "--federation", name)
-    evaluated("c.json")
-    assert refused("a.json", "b.json") == (
-        "a and b cannot be compared: they are about different federations, 'clinics' and 'phones'"
-    )
-    assert "one names 'clinics', the other none" in refused("a.json", "c.json")
-    assert "one and the same result" in refused("a.json", "a.json")
 
 
 def test_without_pyyaml_a_model_card_is_refused(

@@ -322,6 +322,9 @@ def test_a_file_of_text_is_refused_with_its_place(folder: Path, number: int, nam
         read(put(name, content))
 
 
+MANY = b"score,label\n" + b"".join(b"%f,%d\n" % (k * 0.618 % 1, k % 2) for k in range(1000))
+
+
 @pytest.mark.parametrize(
     ("content", "pattern"),
     [
@@ -330,6 +333,8 @@ def test_a_file_of_text_is_refused_with_its_place(folder: Path, number: int, nam
         (f"score,label\n0.5,0\n{'9' * 400},1\n", r"scores must be finite, got 9*\.\.\. in"),
         (b"\x89PNG\r\n\x1a\n\x00\xff", r"a\.csv cannot be read: .*(utf-8|UTF8)"),
         (b"score,label\n0.5,\xff\xfe\n", r"a\.csv cannot be read: .*(utf-8|UTF8)"),
+        ("scor\u00e9,label\n0.5,1\n".encode("latin-1"), r"decode .*; save it as UTF-8$"),
+        (gzip.compress(MANY, mtime=0), r"decode .*; it is packed: end its name in \.gz$"),
         (",".join(f"c{number}" for number in range(500)) + "\n0\n", "'c19', 480 more; name it"),
     ],
 )
@@ -604,21 +609,3 @@ def test_a_damaged_page_with_a_checksum_is_refused(folder: Path) -> None:
     Path("a.parquet").write_bytes(content)
     with pytest.raises(DataError, match="CRC checksum"):
         read("a.parquet")
-
-
-LONG = "score,label\n" + "".join(f"{k * 0.618 % 1:.3f},{k % 2}\n" for k in range(1000))
-
-
-@pytest.mark.parametrize(
-    ("content", "remedy"),
-    [
-        ("scor\u00e9,label\n0.5,1\n".encode("latin-1"), "save it as UTF-8"),
-        (gzip.compress(LONG.encode(), mtime=0), "it is packed: end its name in .gz"),
-    ],
-    ids=["latin-1", "gzip"],
-)
-def test_bytes_that_are_no_text_have_a_remedy(content: bytes, remedy: str, tmp_path: Path) -> None:
-    file = tmp_path / "a.csv"
-    file.write_bytes(content)
-    with pytest.raises(DataError, match=f"codec can't decode .*; {re.escape(remedy)}$"):
-        read([str(file)])

@@ -200,12 +200,6 @@ def test_records_without_a_value_are_left_out_and_noted_where_that_is_asked_for(
     ]
 
 
-def test_lines_are_those_of_the_file_where_records_were_left_out() -> None:
-    Path("a.csv").write_text("score,label\n,1\n0.5,0\nNA,1\nx,1\n")
-    with pytest.raises(DataError, match=r"got 'x' in a\.csv, row 4 \(line 5\)"):
-        read("a.csv", missing="drop")
-
-
 @pytest.mark.parametrize("name", ["wards.csv", "wards.parquet", "wards.feather"])
 def test_a_missing_column_is_said_beside_all_columns_of_the_file(name: str) -> None:
     table = pa.table({"risk": [0.2, 0.9], "label": [0, 1], "ward": ["east", "west"]})
