@@ -137,7 +137,7 @@ def converted(scores: ArrayLike, unit: str, target: str) -> Floats:
     if unit == target:
         return values
     known = _expit(values) if unit == LOG_ODDS else values / 100 if unit == PERCENT else values
-    probabilities = np.clip(known, 0.0, 1.0)
+    probabilities: Floats = np.clip(known, 0.0, 1.0)
     if target == LOG_ODDS:
         return _logit(probabilities)
     return 100 * probabilities if target == PERCENT else probabilities

@@ -102,6 +102,12 @@ def database(file: Path, records: pa.Table, *more: str) -> str:
     return f"duckdb://{file}"
 
 
+def check_same(stored: Clients, memory: Clients, protocol: Protocol) -> None:
+    """Stored records give the result of those in memory under one seed, to the last bit."""
+    one, other = (tacit.evaluate(each, protocol, 1).to_dict() for each in (memory, stored))
+    assert one == other
+
+
 def check_ranked(stored: Clients, memory: Clients, protocol: Protocol) -> None:
     """Ranks of stored records give the figures of those in memory, but for rounding."""
     one, other = (tacit.evaluate(each, protocol, 1) for each in (memory, stored))

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from numpy.typing import NDArray
 
 import tacit
 from tacit.data.clients import Clients, sorted_scores
@@ -31,7 +32,7 @@ from tacit.protocols.fedauc.steps import pair_of_clients, sums_by_client
 from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.protocols.shared.flipped_labels import flipped_in_order
-from tests.data.engines.conftest import check_ranked, database
+from tests.data.engines.conftest import check_ranked, check_same, database
 
 PROTOCOLS: dict[str, Protocol] = {
     "looks": tacit.ScoreHistogram(epsilon=1.0),
@@ -65,33 +66,36 @@ def in_memory(records: pa.Table) -> Clients:
     return Clients.from_frame(records, client="site")
 
 
+def scored(records: pa.Table, scores: NDArray[np.float64]) -> pa.Table:
+    """Records with other scores."""
+    return records.set_column(0, "score", pa.array(scores))
+
+
+def both(
+    folder: Path, records: pa.Table, client: str | None = "site", unit: str | None = None
+) -> tuple[Clients, Clients]:
+    """Clients of which records are stored in files, and those with the same in memory."""
+    file = parts(folder, records, 3 if client else 1)
+    memory = Clients.from_frame(records, client=client, unit=unit)
+    return from_files([file], client=client, unit=unit), memory
+
+
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_records_in_files_give_the_figures_of_records_in_memory(name: str, tmp_path: Path) -> None:
-    records = table()
-    stored = from_files([parts(tmp_path, records)], client="site")
-    memory = in_memory(records)
+    stored, memory = both(tmp_path, table())
     assert stored.names == memory.names
-    one, other = (tacit.evaluate(each, PROTOCOLS[name], seed=1) for each in (memory, stored))
-    assert one.to_dict() == other.to_dict()
+    check_same(stored, memory, PROTOCOLS[name])
 
 
 @pytest.mark.parametrize("unit", ["percent", "log-odds", "real"])
 def test_units_of_stored_records_are_those_in_memory(unit: str, tmp_path: Path) -> None:
     records = table()
-    numbers = records["score"].to_numpy() * 100
-    changed = records.set_column(0, "score", pa.array(numbers))
-    file = parts(tmp_path, changed, 1)
-    one = Clients.from_frame(changed, client="site", unit=unit)
-    other = from_files([file], client="site", unit=unit)
-    protocol = tacit.ScoreHistogram(epsilon=1.0)
-    assert (
-        tacit.evaluate(one, protocol, 1).to_dict() == tacit.evaluate(other, protocol, 1).to_dict()
-    )
+    changed = scored(records, records["score"].to_numpy() * 100)
+    check_same(*both(tmp_path, changed, unit=unit), tacit.ScoreHistogram(epsilon=1.0))
 
 
 def test_counts_and_batches_are_those_in_memory(tmp_path: Path) -> None:
-    records = table()
-    stored, memory = from_files([parts(tmp_path, records)], client="site"), in_memory(records)
+    stored, memory = both(tmp_path, table())
     edges = np.array([-np.inf, 0.0, 0.3, 0.3, 0.31, 1.0, np.inf])
     assert np.array_equal(stored.counts_in(edges), memory.counts_in(edges))
     many = np.linspace(0, 1, 1000)
@@ -259,12 +263,8 @@ def test_an_engine_ranks_records_as_memory_does(
     """Also mapped scores, of which some are tied that were not; no record is kept in memory."""
     records = table(6000, seed=3)
     records = records.append_column("number", pa.array(np.arange(6000) % 7))
-    percent = pa.array(records["score"].to_numpy() * 100)
-    records = records.set_column(0, "score", percent)
-    file = parts(tmp_path, records, 1)
-    memory = Clients.from_frame(records, client=client, unit=unit)
-    stored = from_files([file], client=client, unit=unit)
-    check_ranked(stored, memory, RANKING[name])
+    percent = scored(records, records["score"].to_numpy() * 100)
+    check_ranked(*both(tmp_path, percent, client, unit), RANKING[name])
 
 
 @pytest.mark.parametrize("unit", ["probability", "log-odds"])
@@ -272,11 +272,9 @@ def test_secure_sums_of_stored_ranks_are_those_in_memory(
     unit: str, tmp_path: Path, no_room: None
 ) -> None:
     """The noise does not depend on who ranks, so results are the same to the last bit."""
-    records, protocol = table(4000), tacit.FedAUC(epsilon=2.0, trust="secure-sum")
-    stored = from_files([parts(tmp_path, records)], client="site", unit="probability")
-    memory = Clients.from_frame(records, client="site", unit="probability")
-    one, other = (tacit.evaluate(in_unit(each, unit), protocol, 1) for each in (memory, stored))
-    assert one.to_dict() == other.to_dict()
+    stored, memory = both(tmp_path, table(), unit="probability")
+    protocol = tacit.FedAUC(epsilon=2.0, trust="secure-sum")
+    check_same(in_unit(stored, unit), in_unit(memory, unit), protocol)
 
 
 @pytest.mark.parametrize("name", RANKING)
@@ -288,10 +286,7 @@ def test_converted_scores_are_ranked_as_in_memory(
     records, (unit, target) = table(6000, seed=5), units
     near = np.nextafter(0.5, 1) + np.arange(6000) % 40 * 2.0**-52
     scores = np.where(np.arange(6000) < 3000, near, records["score"].to_numpy()) * 100
-    records = records.set_column(0, "score", pa.array(scores))
-    file = parts(tmp_path, records, 1)
-    memory = Clients.from_frame(records, client="site", unit=unit)
-    stored = from_files([file], client="site", unit=unit)
+    stored, memory = both(tmp_path, scored(records, scores), unit=unit)
     check_ranked(in_unit(stored, target), in_unit(memory, target), RANKING[name])
 
 
@@ -359,11 +354,9 @@ def test_protocols_share_the_flips_of_stored_labels(tmp_path: Path, no_room: Non
 def test_steps_of_flipped_labels_are_those_in_memory(
     name: str, tmp_path: Path, no_room: None
 ) -> None:
-    records = table()
-    stored = from_files([parts(tmp_path, records)], client="site")
-    one, other = (
+    other, one = (
         tacit.evaluate(each, FLIPPING[name], noise=NoNoise()).auc.value
-        for each in (in_memory(records), stored)
+        for each in both(tmp_path, table())
     )
     assert other == pytest.approx(one, abs=1e-12)
 
@@ -393,12 +386,8 @@ def test_scores_of_another_scale_are_told_of_by_an_engine_too(tmp_path: Path) ->
     records = table(800)
     scores, sites = records["score"].to_numpy().copy(), records["site"].to_numpy()
     for low in (0.0, 5.0):
-        made = np.where(sites == "x", scores * 100, scores) + low
-        changed = records.set_column(0, "score", pa.array(made))
-        stored = from_files([parts(tmp_path, changed)], client="site")
-        one, other = (
-            tacit.evaluate(each, tacit.ExactAUC()) for each in (in_memory(changed), stored)
-        )
+        changed = scored(records, np.where(sites == "x", scores * 100, scores) + low)
+        other, one = (tacit.evaluate(each, tacit.ExactAUC()) for each in both(tmp_path, changed))
         assert "scores seem to be of different scales" in one.warnings[-1]
         assert other.warnings == one.warnings
 

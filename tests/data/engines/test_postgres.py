@@ -21,7 +21,14 @@ from tacit.data.engines.statements import ConstantTable
 from tacit.data.errors import DataError
 from tacit.data.reading import read
 from tacit.running.session.party_file import PartyFile, read_records
-from tests.data.engines.conftest import SCRIPT, TERMINATED, Server, check_ranked, example
+from tests.data.engines.conftest import (
+    SCRIPT,
+    TERMINATED,
+    Server,
+    check_ranked,
+    check_same,
+    example,
+)
 from tests.data.engines.test_duckdb import PROTOCOLS, in_memory, table
 from tests.running.desks import HISTOGRAM, coordinated, desk_of, desks_of, federation
 from tests.running.session.test_changed_records import name_records, paid
@@ -40,8 +47,7 @@ def test_records_in_a_table_give_the_figures_of_records_in_memory(
     memory = filled(postgres)
     stored = from_database(postgres.address, "scored", client="site")
     assert stored.names == memory.names
-    one, other = (tacit.evaluate(each, PROTOCOLS[name], 1) for each in (memory, stored))
-    assert one.to_dict() == other.to_dict()
+    check_same(stored, memory, PROTOCOLS[name])
 
 
 @pytest.mark.parametrize("kind", ["numeric", "double precision"])
@@ -176,10 +182,7 @@ def test_a_run_sees_one_state_of_the_table(postgres: Server) -> None:
     memory = filled(postgres)
     stored = from_database(postgres.address, "scored", client="site")
     postgres.run("INSERT INTO scored VALUES (0.5, 1, 'new')")
-    protocol = tacit.ScoreHistogram(epsilon=1.0)
-    assert tacit.evaluate(stored, protocol, 1).to_dict() == (
-        tacit.evaluate(memory, protocol, 1).to_dict()
-    )
+    check_same(stored, memory, tacit.ScoreHistogram(epsilon=1.0))
 
 
 def test_a_view_of_another_type_and_another_number_of_rows_are_declined(postgres: Server) -> None:

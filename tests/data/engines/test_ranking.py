@@ -69,20 +69,15 @@ def test_totals_that_are_public_follow_from_no_label(distinct: int) -> None:
 
 @pytest.mark.parametrize("distinct", [1, 2, 7, 300, 10**9])
 @pytest.mark.parametrize("size", [1, 16, 1000])
-def test_placements_are_those_of_records_in_memory(distinct: int, size: int) -> None:
-    clients = drawn(distinct, clients=3, records=500, seed=distinct)
-    placed = passed(clients, size).placements
+def test_placements_and_ranges_are_those_of_records_in_memory(distinct: int, size: int) -> None:
+    clients = drawn(distinct, clients=4, records=500, seed=distinct)
+    made = passed(clients, size)
+    placed, ranges, scores = made.placements, made.ranges, clients.ragged(clients.scores)
     value, variance = auc_with_variance(clients.scores, clients.labels)
     assert placed.positives == clients.positives
     assert placed.doubled_wins / (2 * placed.positives * placed.negatives) == value
     np.testing.assert_allclose(placed.variance, variance, rtol=1e-12, atol=1e-30)
 
-
-@pytest.mark.parametrize("distinct", [1, 7, 10**9])
-@pytest.mark.parametrize("size", [1, 16, 1000])
-def test_ranges_are_those_of_scores_in_memory(distinct: int, size: int) -> None:
-    clients = drawn(distinct, clients=4, records=300, seed=distinct)
-    ranges, scores = passed(clients, size).ranges, clients.ragged(clients.scores)
     assert ranges.least.tolist() == scores.minimum().tolist()
     assert ranges.largest.tolist() == scores.maximum().tolist()
     assert (ranges.outside / clients.sizes).tolist() == _fractions_outside(scores).tolist()
