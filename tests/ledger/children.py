@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import resource
 import signal
 import sys
-from collections import Counter, defaultdict
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -23,9 +22,8 @@ from tacit.ledger.entries import Entry, LedgerError, LimitError, request_digest
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import Adjacency, Cost
 
-STEPS, LINE = 8, 49
 DATASET = "registry"
-Answer = Callable[[Ledger, Entry, Callable[[], bytes]], bytes]
+WRITING = ("tacit/ledger/ledger.py", "tacit/ledger/files.py")
 
 
 def entry(session: str, step: int, epsilon: float = 0.25) -> Entry:
@@ -59,121 +57,61 @@ def dies_after(lines: int) -> None:
     left = [lines]
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
-        if not any(part in frame.f_code.co_filename for part in ("ledger", "tacit/files")):
+        if not frame.f_code.co_filename.endswith(WRITING):
             return None
-        if event == "line":
-            left[0] -= 1
-            if left[0] <= 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+        left[0] -= event == "line"
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
         return trace
 
     sys.settrace(trace)
 
 
-def answer_paid(ledger: Ledger, requested: Entry, compute: Callable[[], bytes]) -> bytes:
-    """An answer as a party gives it: the debit first."""
-    ledger.debit(requested)
-    return compute()
+def received(pipe: int) -> bytes:
+    """What left the children."""
+    with os.fdopen(pipe, "rb") as file:
+        return file.read()
 
 
-def answer_unsafely(ledger: Ledger, requested: Entry, compute: Callable[[], bytes]) -> bytes:
-    """What must be noticed: a reply that leaves before its debit."""
-    reply = compute()
-    os.write(OUT, reply)
-    ledger.debit(requested)
-    return b""
-
-
-OUT = 3
-
-
-def rehearse(path: Path, session: str, start: int, answer: Answer, rng: random.Random) -> None:
-    """Answer a session's steps from ``start``, some of them twice, each reply to the pipe."""
-    with open_limited(path, 1e6) as ledger:
-        for step in range(start, STEPS):
-            requested = entry(session, step, rng.choice((0.0, 0.25)))
-            for _ in range(rng.choice((1, 1, 2))):
-                os.write(OUT, answer(ledger, requested, partial(reply_of, session, step)))
-
-
-def reply_of(session: str, step: int) -> bytes:
-    """Fresh noise, so that another answer to the same question has other bytes."""
-    return f"{session:>10} {step:5d} {os.urandom(16).hex()}".encode()[: LINE - 1] + b"\n"
-
-
-def received(pipe: int, most: int | None = None) -> bytes:
-    """What left the child: all of it, or at least so many bytes."""
-    parts = b""
-    while most is None or len(parts) < most:
-        part = os.read(pipe, 4096)
-        if not part:
-            break
-        parts += part
-    return parts
-
-
-def killed_run(
-    path: Path, session: str, start: int, answer: Answer, rng: random.Random
-) -> tuple[bytes, int]:
-    """One child, killed at a random line of the ledger or after random bytes of replies."""
-    inside = rng.random() < 0.6
-    lines = int(10 ** rng.uniform(0.5, 4.3))
-    after = rng.randrange(0, 3 * LINE)
+def killed(work: Callable[[int], None], lines: int) -> tuple[bytes, int]:
+    """What left a child that is killed after so many lines, and how it ended."""
     reading, writing = os.pipe()
 
     def child() -> None:
-        os.close(reading)
-        os.dup2(writing, OUT)
-        if inside:
-            dies_after(lines)
-        rehearse(path, session, start, answer, rng)
+        dies_after(lines)
+        work(writing)
 
     pid = fork(child)
     os.close(writing)
-    left = b""
-    if not inside:
-        left = received(reading, after)
-        os.kill(pid, signal.SIGKILL)
-    left += received(reading)
-    os.close(reading)
-    return left, os.waitpid(pid, 0)[1]
+    return received(reading), os.waitpid(pid, 0)[1]
 
 
-def uncovered(path: Path, left: dict[tuple[str, str], set[bytes]]) -> int:
-    """How many different replies left beyond the debits of their session and step."""
-    if not path.exists():
-        return sum(map(len, left.values()))
-    with Ledger.open_readonly(path) as ledger:
-        ledger.verify()
-        debits = Counter((e.session, e.step) for e in ledger.lines() if e.kind == "debit")
-    return sum(max(len(replies) - debits[requested], 0) for requested, replies in left.items())
+def kill(path: Path, unsafe: int) -> None:
+    """A ledger that is made, and then a debit, each killed at every line until one ends.
 
+    Where it is ``unsafe`` a reply leaves before its debit, which must be noticed.
+    """
+    debited, replied = 0, 0
 
-def kill(folder: Path, seed: int, runs: int, unsafe: bool) -> None:
-    """Sessions killed and restarted again and again, the ledger looked at after every run."""
-    rng = random.Random(seed)  # noqa: S311
-    answer = answer_unsafely if unsafe else answer_paid
-    left: dict[tuple[str, str], set[bytes]] = defaultdict(set)
-    start, session = 0, 0
-    path = folder / "ledger.db"
-    for run in range(runs):
-        if run % 20 == 0:
-            path, start, session = folder / f"ledger-{run}.db", 0, session + 1
-            left.clear()
-        source = random.Random(rng.random())  # noqa: S311
-        replies, status = killed_run(path, f"run {session}", start, answer, source)
-        for reply in replies.splitlines():
-            left[(f"run {session}", reply.split()[2].decode())].add(reply)
-            start = int(reply.split()[2]) + 1
-        if start >= STEPS:
-            start, session = 0, session + 1
-        facts = {"run": run, "status": status, "replies": sum(map(len, left.values()))}
-        try:
-            facts["uncovered"] = uncovered(path, left)
-        except LedgerError as error:
-            print(json.dumps({**facts, "broken": str(error)}))
-            continue
-        print(json.dumps(facts))
+    def answer(reply: int) -> None:
+        with Ledger(path) as ledger:
+            if unsafe:
+                os.write(reply, b"1")
+            ledger.debit(entry("run", debited))
+            if not unsafe:
+                os.write(reply, b"1")
+
+    for work in (lambda _: open_limited(path, 1e6).close(), answer):
+        for lines in count(1):
+            left, status = killed(work, lines)
+            replied += len(left)
+            if path.exists():
+                with Ledger.open_readonly(path) as ledger:
+                    ledger.verify()
+                    debited = sum(line.kind == "debit" for line in ledger.lines())
+            print(json.dumps({"status": status, "debited": debited, "replied": replied}))
+            if status == 0 or replied > debited:
+                break
 
 
 def crowd(path: Path, processes: int, each: int, epsilon: float) -> None:
