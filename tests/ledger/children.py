@@ -101,7 +101,12 @@ def kill(path: Path, unsafe: int) -> None:
             if not unsafe:
                 os.write(reply, b"1")
 
-    for work in (lambda _: open_limited(path, 1e6).close(), answer):
+    def make(_: int) -> None:
+        open_limited(path, 1e6).close()
+
+    if unsafe:
+        make(0)
+    for work in (make, answer)[unsafe:]:
         for lines in count(1):
             left, status = killed(work, lines)
             replied += len(left)

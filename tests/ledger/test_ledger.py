@@ -254,15 +254,6 @@ def test_all_limits_of_a_data_set_hold(path: Path) -> None:
             ledger.debit(asked("3"))
 
 
-def test_a_limit_counts_what_was_debited_before_it(ledger: Ledger) -> None:
-    ledger.limit("registry", 5.0)
-    for number in range(3):
-        ledger.debit(asked(f"{number}"))
-    ledger.limit("registry", 3.5)
-    with pytest.raises(entries.LimitError, match=r"of which epsilon 3,"):
-        ledger.debit(asked("3"))
-
-
 def test_limits_are_of_one_data_set(ledger: Ledger) -> None:
     for name in ("one", "two"):
         ledger.limit(name, 1.0)
@@ -512,22 +503,6 @@ def test_a_sum_may_pass_its_limit_by_a_billionth_and_no_more() -> None:
     assert not amount(Cost(1 + 2e-9, adjacency=RECORD), RECORD).within(limit)
 
 
-@pytest.mark.parametrize("period", [timedelta(days=1), None])
-def test_a_debit_counts_for_exactly_its_period(
-    ledger: Ledger, clock: Clock, period: timedelta | None
-) -> None:
-    ledger.limit("registry", 1.0, period=period)
-    ledger.debit(asked("first"))
-    clock.seconds = 1e9 + (200 * 365 * DAY if period is None else DAY - 0.001)
-    with pytest.raises(entries.LimitError):
-        ledger.debit(asked("early"))
-    if period is not None:
-        clock.seconds = 1e9 + DAY
-        ledger.debit(asked("in time"))
-        with pytest.raises(entries.LimitError):
-            ledger.debit(asked("again"))
-
-
 def test_looking_from_a_wrong_time_forgets_nothing(ledger: Ledger, clock: Clock) -> None:
     """The clock leaps, a question is refused without a note, and the clock comes back."""
     ledger.limit("registry", 1.0, period=timedelta(days=1))
@@ -555,22 +530,6 @@ def test_a_clock_that_goes_back_does_not_free_budget(path: Path, clock: Clock) -
         assert {line.time for line in lines} == {10**15}
         assert lines[-1].clock == (10**9 - 3650 * 86400) * 10**6
         ledger.verify()
-
-
-def test_after_a_leap_ahead_and_back_debits_count_longer_not_shorter(
-    ledger: Ledger, clock: Clock
-) -> None:
-    ledger.limit("registry", 2.0, period=timedelta(days=1))
-    clock.seconds = 1e9 + 100 * DAY
-    ledger.debit(asked("in the future"))
-    for day in range(100):
-        clock.seconds = 1e9 + day * DAY
-        if day == 0:
-            ledger.debit(asked("back again"))
-        with pytest.raises(entries.LimitError):
-            ledger.debit(asked(f"{day}"))
-    clock.seconds = 1e9 + 101 * DAY
-    ledger.debit(asked("when the clock has caught up"))
 
 
 @pytest.mark.parametrize("seconds", [math.nan, -1.0, math.inf, 1e15])

@@ -35,7 +35,7 @@ from tacit.running.session.messages import (
 )
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk, read_identity
-from tests.running.desks import FEDAUC, HISTOGRAM, ONE_SUM, UNLIMITED, Clock, federation
+from tests.running.desks import FEDAUC, ONE_SUM, UNLIMITED, Clock, federation
 
 QUIET = "min_clients = 2\ndeadline = 10.0\nretries = 1\n"
 
@@ -123,12 +123,10 @@ def pooled(home: Path, names: str = "abc") -> tacit.Clients:
 
 DEPLOYABLE = {
     "fedauc": FEDAUC,
-    "histogram": HISTOGRAM,
     "histogram-secure": 'name = "score-histogram"\ntrust = "exact-sum"\nheight = 8',
     "histogram-local": 'name = "score-histogram"\ntrust = "local"\nepsilon = 2.0',
     "encrypted-auc": 'name = "encrypted-auc"\nthresholds = 20\nmost_records = 1000\n'
     "perturbed = false",
-    "exact": 'name = "exact"',
 }
 
 
@@ -246,18 +244,6 @@ def test_who_is_missing_is_named_while_the_run_waits(tmp_path: Path) -> None:
     waiting = [line for line in lines if line.startswith("waiting for b, ")]
     assert len(waiting) == 2
     assert int(waiting[0].removeprefix("waiting for b, ").split(" ")[0]) >= 25
-
-
-def test_a_node_of_another_plan_does_not_take_part(tmp_path: Path) -> None:
-    identity = federation(tmp_path, FEDAUC, extra=QUIET)
-    part = tmp_path / "b" / "plan.toml"
-    part.write_text((tmp_path / "plan.toml").read_text().replace("epsilon = 1.0", "epsilon = 3.0"))
-    party = tmp_path / "b" / "party.toml"
-    party.write_text(party.read_text().replace("../plan.toml", "plan.toml"))
-    coordinator, lines, _ = conducted(tmp_path, identity, Grid(tmp_path))
-    assert coordinator.active == (0, 2)
-    reason = "it is not ready, or agreed to another plan; its own terminal says which"
-    assert f"a node does not take part: {reason}" in lines
 
 
 @pytest.mark.parametrize(

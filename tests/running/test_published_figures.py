@@ -94,9 +94,9 @@ def test_a_difference_and_its_interval_lie_between_minus_one_and_one() -> None:
 
 def lines_of_text() -> Iterator[str]:
     """Every line with a figure that people read, but for warnings."""
-    clients = binormal_clients(600, 1400, 5)
+    clients = binormal_clients(300, 700, 5)
     cases: list[tuple[str, Any]] = [(name, CASES[name]) for name in BUDGETED if name not in FEWER]
-    groups = tacit.Groups.from_arrays(np.arange(2000) % 2, names=("0", "1"))
+    groups = tacit.Groups.from_arrays(np.arange(1000) % 2, names=("0", "1"))
     results: list[tacit.Evaluation | tacit.Comparison | tacit.GroupedEvaluation] = [
         tacit.evaluate(clients, replace(case, epsilon=4.0), seed=1, exact=True)
         for name, case in cases

@@ -20,7 +20,7 @@ from tacit.running.deployment.preview import check_records, doubts, preview
 from tacit.running.evaluating import repeat
 from tacit.running.session import messages, plan_file, service, toml_source
 from tacit.running.session.coordinator import RunError
-from tacit.running.units import FOREIGN_UNIT, chosen_settings, for_plan, suited, taken_by
+from tacit.running.units import FOREIGN_UNIT, for_plan, taken_by
 from tacit.testing.rehearsal import Keys, rehearse
 from tests.cells import CountedCells
 from tests.laws import PROTOCOLS
@@ -230,8 +230,6 @@ def test_log_odds_are_never_converted_where_their_unit_is_the_only_word() -> Non
     protocol, taken = taken_by(CountedCells(), clients)
     assert taken is clients
     assert (np.diff(protocol.on_scale(taken).scores) > 0).all()  # type: ignore[attr-defined]
-    by_party = for_plan(clients, "log-odds", "log-odds", protocol)
-    np.testing.assert_array_equal(by_party.scores, clients.scores)
 
 
 def test_cells_that_somebody_chose_stay_and_scores_are_converted() -> None:
@@ -251,13 +249,6 @@ def test_cells_that_somebody_chose_stay_and_scores_are_converted() -> None:
 def test_cells_that_somebody_chose_for_another_unit_are_refused(scale: str) -> None:
     with pytest.raises(DataError, match="got the unit 'real', which cannot be converted"):
         taken_by(CountedCells(scale=scale), in_log_odds(hospitals(), "real"))
-
-
-def test_what_was_chosen_is_what_differs_from_the_defaults() -> None:
-    assert chosen_settings(CountedCells(1.0)) == set()
-    assert chosen_settings(CountedCells(2.0, scale="real")) == {"epsilon", "scale"}
-    assert suited(CountedCells(2.0), "real", {"epsilon"}).settings["scale"] == "real"
-    assert suited(CountedCells(2.0), "real", {"scale"}).settings["scale"] == "probability"
 
 
 def test_scores_without_a_named_unit_are_what_the_cells_are_for() -> None:

@@ -24,10 +24,9 @@ from tacit.running.deployment.flower_programs import guards, programs
 from tacit.running.deployment.local import local_parties
 from tacit.running.deployment.preview import preview
 from tacit.running.deployment.site import user_line
-from tacit.running.session.service import PartyDesk
 from tacit.running.session.toml_source import PlanError
 from tests.running.deployment.processes import HOSPITALS, WAIT, running
-from tests.running.desks import Clock
+from tests.running.desks import Clock, federation, reopened
 
 SETTINGS = {"plan": "/plan.toml", "identity": "/identity.key", "result": "/result.json"}
 
@@ -107,13 +106,6 @@ def test_keys_are_made_once(tmp_path: Path) -> None:
     assert keys.stored_node_key(tmp_path / "node.key").read_bytes() == node
     key = load_ssh_public_key(node)
     assert key.curve.name == "secp384r1"  # type: ignore[union-attr]
-
-
-def test_an_identity_that_others_may_read_is_refused(tmp_path: Path) -> None:
-    keys.stored_identity(tmp_path / "identity.key")
-    (tmp_path / "identity.key").chmod(0o640)
-    with pytest.raises(PlanError, match="be its owner's only, got mode 640; run: chmod 600"):
-        keys.stored_identity(tmp_path / "identity.key")
 
 
 def test_node_keys_are_checked(tmp_path: Path) -> None:
@@ -261,25 +253,15 @@ def test_local_parties_have_their_files_beside_the_plan(tmp_path: Path) -> None:
         ('name = "exact"', "epsilon = 3.0", "ledger", "enough for 0 more runs"),
         ('name = "exact"', "", "a run costs", "no differential privacy"),
         ('name = "dpauc"\nepsilon = 0.5', "", "a run costs", "at most epsilon 0.5; hides"),
-        ('name = "exact"', "", "data set", "registry: 2 records"),
+        ('name = "exact"', "", "data set", "registry: 60 records"),
     ],
 )
 def test_a_party_is_told_what_a_run_costs_and_its_book_allows(
     tmp_path: Path, protocol: str, limit: str, row: str, told: str
 ) -> None:
     """What a single party is told before it joins."""
-    names = ("identity", "centre")
-    party, centre = (keys.stored_identity(tmp_path / f"{name}.key") for name in names)
-    (tmp_path / "plan.toml").write_text(
-        f'[plan]\nname = "study"\ncoordinator = "{centre.public.hex()}"\n'
-        f'[protocol]\n{protocol}\n[[party]]\nname = "a"\nkey = "{party.public.hex()}"\n'
-    )
-    (tmp_path / "party.toml").write_text(
-        '[party]\nname = "a"\nplan = "plan.toml"\n[data]\nfile = "records.csv"\n'
-        'dataset = "registry"\n' + ("[limit]\n" + limit if limit else "")
-    )
-    (tmp_path / "records.csv").write_text("score,label\n0.1,0\n0.9,1\n")
-    assert told in dict(preview(PartyDesk.open(tmp_path / "party.toml")))[row]
+    federation(tmp_path, protocol, parties=1, limit=limit)
+    assert told in dict(preview(reopened(tmp_path, 0)))[row]
 
 
 def program(tmp_path: Path, code: str) -> programs.Program:

@@ -111,7 +111,7 @@ def test_a_party_waits_no_longer_than_agreed_for_another(monkeypatch: pytest.Mon
     beginning = parties._beginning
 
     def hurried(index: int) -> dict[str, Any]:
-        return {**beginning(index), "timeout": 1.5, "setup_timeout": 1.5}
+        return {**beginning(index), "timeout": 0.5, "setup_timeout": 0.5}
 
     monkeypatch.setattr(parties, "_beginning", hurried)
     with parties:

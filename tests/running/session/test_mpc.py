@@ -57,12 +57,6 @@ def run(faults: Sequence[Fault] = (), ledgers: Books | None = None, **inputs: An
     )
 
 
-def test_more_than_three_parties_give_their_scores_to_those_that_rank() -> None:
-    clients = binormal_clients(30, 40, 6)
-    rehearsal = rehearse(clients, HIDDEN, noise=silent)
-    assert float(rehearsal.server_result.value) == pytest.approx(HIDDEN.exact(clients), abs=1e-12)
-
-
 @pytest.mark.parametrize(
     "faults",
     [

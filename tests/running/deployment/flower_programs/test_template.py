@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.running.deployment.flower_programs import launcher, template
@@ -354,7 +354,8 @@ WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0="), min_size=1, max_size=10)
 
 
-@given(st.lists(WORDS, min_size=1), st.dictionaries(NAMES, WORDS))
+@settings(max_examples=30)
+@given(st.lists(WORDS, min_size=1, max_size=5), st.dictionaries(NAMES, WORDS, max_size=5))
 def test_a_request_arrives_as_it_was_sent(
     arguments: list[str], environment: dict[str, str]
 ) -> None:

@@ -17,10 +17,10 @@ from tacit.crypto.identities import Identity
 from tacit.running.deployment import inviting, letters
 from tacit.running.deployment import site as site_side
 from tacit.running.deployment.door import ROSTER_FILE
-from tacit.running.deployment.keys import KeyFileError, stored_identity, stored_node_key
+from tacit.running.deployment.keys import stored_identity, stored_node_key
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.toml_source import PlanError
-from tests.running.deployment.joining.studies import SERVER, Study, quick_codes
+from tests.running.deployment.joining.studies import Study, quick_codes
 
 
 @pytest.fixture(autouse=True)
@@ -265,15 +265,6 @@ def test_accepting_twice_gives_the_same_answer_and_touches_nothing(study: Study)
         site_side.accept(study.invited("a"), study.folder / "a")
     with pytest.raises(letters.LetterError, match="holds a plan already"):
         site_side.accept(study.invited("b"), study.plan.parent)
-
-
-def test_the_address_is_one_of_the_certificate(study: Study) -> None:
-    with pytest.raises(KeyFileError, match=r"not for other\.example"):
-        inviting.prepare(study.plan, "other.example:1")
-    with pytest.raises(letters.LetterError, match="must be HOST:PORT, got 'localhost'"):
-        inviting.prepare(study.plan, "localhost")
-    assert inviting.prepare(study.plan, None)[1] == "localhost:8443"
-    assert inviting.prepare(study.plan, SERVER)[1] == SERVER
 
 
 KEY, OTHER = b"\1" * 32, b"\2" * 32
