@@ -254,8 +254,6 @@ def test_too_few_reports_are_an_error() -> None:
     terms = terms_of()
     with pytest.raises(campaign.CampaignError, match="two reports, got 0"):
         campaign.concluded(terms, in_memory([np.zeros((0, 3), dtype=np.uint8)]))
-    with pytest.raises(campaign.CampaignError, match="2 stages, got 1"):
-        campaign.concluded(terms_of(DOUBLE[1]), in_memory([np.zeros((9, 2), dtype=np.uint8)]))
 
 
 def test_the_device_and_the_step_draw_by_the_same_integers() -> None:

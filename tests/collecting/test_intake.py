@@ -176,23 +176,6 @@ def test_sealing_may_be_interrupted_anywhere(
     assert not list(folder.reports.glob(log_name(1)))
 
 
-@pytest.mark.parametrize("call", ["write", "fsync"])
-def test_a_full_disk_stores_nothing_and_reports_come_again(folder: Folder, call: str) -> None:
-    faults = set[str]()
-    intake, messages = Intake(folder, disk=support.faulty(faults)), support.messages_of(folder, 4)
-    taken(intake, messages[:2])
-    faults.add(call)
-    serials = [intake.check(message) for message in messages[2:]]
-    with pytest.raises(OSError, match="No space left"):
-        intake.store(messages[2:])
-    for serial in serials:
-        intake.settle(serial, stored=False)
-    assert len(collected(folder)) == 2
-    faults.clear()
-    assert taken(intake, messages[2:]) == [True, True]
-    assert len(collected(folder)) == len(collected(Folder(folder.path))) == 4
-
-
 def test_a_group_counts_once_where_a_failed_log_could_not_be_cut_at_once(folder: Folder) -> None:
     """It may be whole in the failed log: nobody may send it again before it is gone from there."""
     faults = set[str]()

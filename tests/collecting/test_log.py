@@ -126,33 +126,20 @@ def test_records_that_are_missing_doubled_or_of_another_log_are_an_error(tmp_pat
 
 @pytest.mark.parametrize("call", ["write", "fsync"])
 def test_a_fault_leaves_nothing_half_written(tmp_path: Path, call: str) -> None:
-    path = tmp_path / "log-1.bin"
+    """A part of what was to be written is in the file when its disk fails."""
+    path, disk = tmp_path / "log-1.bin", faulty({call})
+
+    def half(file: int, content: bytes) -> int:
+        os.write(file, content[: len(content) // 2])
+        return disk.write(file, content)
+
     filled(path)
     log = Log(path)
-    log._disk = faulty({call})
+    log._disk = replace(disk, write=half)
     with pytest.raises(OSError, match="No space left"):
         log.append([b"lost"])
     assert log.failed
     assert read_log(path) == BODIES
     with pytest.raises(OSError, match="failed before"):
         log.append([b"again"])
-    log.close()
-
-
-def test_a_write_that_stops_half_way_is_cut_back(tmp_path: Path) -> None:
-    path, faults = tmp_path / "log-1.bin", set[str]()
-    disk = faulty(faults)
-
-    def half(file: int, content: bytes) -> int:
-        written = disk.write(file, content[: len(content) // 2])
-        faults.add("write")
-        return written
-
-    filled(path)
-    log = Log(path)
-    log._disk = replace(disk, write=half)
-    with pytest.raises(OSError, match="No space left"):
-        log.append([b"some", b"more"])
-    assert faults
-    assert read_log(path) == BODIES
     log.close()

@@ -81,12 +81,6 @@ def test_a_server_is_known_by_its_names_and_on_loopback(tmp_path: Path) -> None:
         shake_hands(tls, tls.authority, "other.example.org")
 
 
-def test_another_authority_does_not_vouch_for_the_server(tmp_path: Path) -> None:
-    tls, other = made(tmp_path, "localhost"), made(tmp_path / "other", "localhost")
-    with pytest.raises(ssl.SSLCertVerificationError, match="unable to get local issuer"):
-        shake_hands(tls, other.authority, "localhost")
-
-
 def test_private_files_are_their_owners_only(tmp_path: Path) -> None:
     tls = made(tmp_path, "localhost")
     keys.stored_identity(tmp_path / "identity.key")

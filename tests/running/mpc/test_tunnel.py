@@ -25,11 +25,11 @@ def peer_at(listening: socket.socket, shown: Credentials, name: str = "p") -> Pe
 class Ends:
     """Two tunnels whose parties are plain Unix sockets of this test."""
 
-    def __init__(self, directory: Path, announced: tuple[Credentials, Credentials]) -> None:
+    def __init__(self, directory: Path, announced: Credentials | None = None) -> None:
         self.lost: list[str] = []
         self.failed = threading.Event()
         self.own = [Credentials.new("north"), Credentials.new("south")]
-        shown = [announced[k] if announced[k] is not None else self.own[k] for k in range(2)]
+        shown = [self.own[0], announced or self.own[1]]
         folders = [directory / "n", directory / "s"]
         for folder in folders:
             folder.mkdir()
@@ -67,9 +67,8 @@ class Ends:
 
 @pytest.fixture
 def ends(tmp_path: Path) -> Iterator[Ends]:
-    result = Ends(tmp_path, (None, None))  # type: ignore[arg-type]
-    yield result
-    result.close()
+    with closing(Ends(tmp_path)) as result:
+        yield result
 
 
 def received(stream: socket.socket, size: int) -> bytes:
@@ -205,14 +204,11 @@ def nothing_arrived(ends: Ends) -> None:
 
 def test_a_false_announcement_ends_the_session(tmp_path: Path) -> None:
     """North expects another certificate of south than south has."""
-    wrong = Ends(tmp_path, (None, Credentials.new("south")))  # type: ignore[arg-type]
-    try:
-        with wrong.from_north() as near:
-            near.sendall(b"hello")
-            assert wrong.failed.wait(TIMEOUT)
-            assert "no connection to south" in wrong.lost[0]
-    finally:
-        wrong.close()
+    wrong = Ends(tmp_path, announced=Credentials.new("south"))
+    with closing(wrong), wrong.from_north() as near:
+        near.sendall(b"hello")
+        assert wrong.failed.wait(TIMEOUT)
+        assert "no connection to south" in wrong.lost[0]
 
 
 def test_a_lost_connection_is_told(ends: Ends) -> None:

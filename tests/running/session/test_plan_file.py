@@ -74,7 +74,7 @@ def test_keys_may_wait(tmp_path: Path) -> None:
         plan.agreement()
 
 
-QUORUM = "min_clients = 2"
+QUORUM, FILE = "min_clients = 2", 'file = "records.csv"'
 
 
 @pytest.mark.parametrize(
@@ -270,13 +270,19 @@ def test_a_party_file_is_read_relative_to_itself(tmp_path: Path) -> None:
             for value in ('":70"', '"north:0"', '"north:65536"', "7070")
         ),
         ("[limit]", '[mpc]\npeers = ["south"]\n[limit]', "peers must be host:port, got 'south'"),
+        (FILE, 'records = "postgresql://a:secret@h/d"\ntable = "t"', "a password must not be part"),
+        (FILE, 'records = "mysql://h/d"\ntable = "t"', "records must begin with postgresql://"),
+        (FILE, 'records = "duckdb://x"', "records needs table or query, one of them"),
+        (FILE, f'records = "duckdb://x"\ntable = "t"\n{FILE}', "file and records"),
+        (FILE, f'{FILE}\ntable = "t"', "table needs records, the address of a database"),
     ],
 )
 def test_a_faulty_party_file_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = tmp_path / "party.toml"
     path.write_text(PARTY.replace(old, new), encoding="utf-8")
-    with pytest.raises(toml_source.PlanError, match=message):
+    with pytest.raises(toml_source.PlanError, match=message) as caught:
         PartyFile.read(path)
+    assert "secret" not in str(caught.value)
 
 
 def test_a_party_file_says_where_others_reach_it_and_where_it_connects(tmp_path: Path) -> None:

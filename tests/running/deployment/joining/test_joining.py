@@ -124,16 +124,6 @@ def test_a_damaged_note_of_the_last_roster_is_named(study: Study) -> None:
         taken(study, "a", content)
 
 
-def test_a_site_that_lost_its_note_is_asked_for_the_code(study: Study) -> None:
-    """An older roster differs from the site's own plan, so it needs the voices of the others."""
-    first = study.complete()
-    study.admitted("d")
-    joined(study, "a", study.complete())
-    (study.folder / "a" / ROSTER_FILE).unlink()
-    own = (study.folder / "a" / "plan.toml").read_text()
-    assert not site_side.is_agreed(taken(study, "a", first), own)
-
-
 def test_secrets_are_for_their_owner_only(study: Study) -> None:
     study.admitted("a")
     private = [
