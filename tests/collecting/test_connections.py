@@ -46,9 +46,6 @@ class Served:
     report: bytes
     begins: threading.Event
 
-    def connected(self) -> socket.socket:
-        return connected(self.port)
-
     @property
     def whole(self) -> bytes:
         """A request with a report."""
@@ -94,7 +91,7 @@ def test_a_head_that_does_not_come_ends_the_connection(
     served: Served, begun: bytes, requests: int
 ) -> None:
     """The first one, or one after a request that is answered."""
-    with served.connected() as connection:
+    with connected(served.port) as connection:
         connection.sendall(requests * served.whole + begun)
         served.begins.set()
         answer = everything(connection)
@@ -104,10 +101,10 @@ def test_a_head_that_does_not_come_ends_the_connection(
 
 def test_a_body_that_comes_late_is_taken(served: Served) -> None:
     """A request that has begun is left to the limit of its body."""
-    with served.connected() as connection:
+    with connected(served.port) as connection:
         connection.sendall(served.whole[:-9])
         served.begins.set()
-        with served.connected() as other:
+        with connected(served.port) as other:
             assert everything(other) == b""
         connection.sendall(served.whole[-9:])
         assert connection.recv(4096).startswith(b"HTTP/1.1 200")
@@ -318,12 +315,12 @@ async def test_a_connection_that_was_lost_is_kept_by_nobody() -> None:
 def test_headers_without_end_do_not_reach_the_collector(served: Served) -> None:
     """The rest is what the system's buffers hold."""
     line, sent = b"X: " + b"a" * 60_000 + b"\r\n", 0
-    with served.connected() as connection:
+    with connected(served.port) as connection:
         connection.sendall(HEAD)
         with pytest.raises(OSError, match=r"reset|pipe"):
             while sent < 2**28:
                 connection.sendall(line)
                 sent += len(line)
-    with served.connected() as other:
+    with connected(served.port) as other:
         other.sendall(served.whole)
         assert other.recv(4096).startswith(b"HTTP/1.1 200")

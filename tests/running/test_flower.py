@@ -35,7 +35,7 @@ from tacit.running.session.messages import (
 )
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk, read_identity
-from tests.running.desks import FEDAUC, ONE_SUM, UNLIMITED, Clock, federation
+from tests.running.desks import FEDAUC, ONE_SUM, UNLIMITED, Clock, federation, pooled
 
 QUIET = "min_clients = 2\ndeadline = 10.0\nretries = 1\n"
 
@@ -115,10 +115,6 @@ def conducted(home: Path, identity: Identity, grid: Grid) -> tuple[Any, list[str
 def refusals(lines: list[str]) -> list[str]:
     """The messages that were not accepted, in words."""
     return [line for line in lines if line.partition(": ")[0] in ("a", "b", "c")]
-
-
-def pooled(home: Path, names: str = "abc") -> tacit.Clients:
-    return tacit.read([str(home / name / "records.csv") for name in names])
 
 
 DEPLOYABLE = {

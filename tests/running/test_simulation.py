@@ -75,12 +75,6 @@ def test_a_joint_step_answers_for_all_clients_at_once(chunk: int | None) -> None
     assert not simulate(binormal_clients(3, 4, 2), Counting(View.EACH), NoNoise()).mpc
 
 
-def test_each_shows_every_reply() -> None:
-    protocol = Counting(View.EACH)
-    simulate(binormal_clients(30, 40, 7), protocol, NoNoise())
-    assert protocol.seen[0].shape == (7,)
-
-
 def test_a_field_of_several_values_a_client_has_no_sum() -> None:
     with pytest.raises(TypeError, match="'labels' must be an array of 64-bit integers"):
         simulate(binormal_clients(3, 4, 2), Counting(View.SUM, send_labels), NoNoise())

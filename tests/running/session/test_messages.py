@@ -31,10 +31,6 @@ def agreed(parties: tuple[bytes, ...] = AGREED.parties, **terms: Any) -> message
     return messages.Agreement(parties=parties, **(usual | terms))
 
 
-def test_a_letter_comes_back_as_it_was() -> None:
-    assert messages.verified(SIGNED, AGREED, 0, messages.COORDINATOR) == MESSAGE
-
-
 @settings(max_examples=200)
 @given(st.integers(0, len(SIGNED) - 1), st.integers(1, 255))
 def test_every_changed_byte_is_noticed(index: int, change: int) -> None:

@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 from tacit.ledger.entries import ConflictError, RepeatedError
-from tacit.ledger.ledger import Ledger
 from tacit.protocol import fields, values
 from tacit.running.session import coordinator, plan_file, service
 from tacit.running.session import messages as signed
-from tests.running.desks import ONE_SUM, RESPONSE, federation
+from tests.running.desks import ONE_SUM, RESPONSE, desks_of, federation, messages_in
 
 TWO_ROUNDS = 'name = "two-round-auc"\nepsilon = 1.0'
 ENCRYPTED = 'name = "encrypted-auc"\nthresholds = 5\nmost_records = 1000'
@@ -41,8 +40,7 @@ class Attack:
     ) -> None:
         self.home = home
         self.identity = federation(home, protocol, parties, limit, extra)
-        for name in "abc"[:parties]:
-            self.party(name).set_limit()
+        desks_of(home)
         self.agreement = plan_file.Plan.read(home / "plan.toml").agreement()
         self.copies: list[Path] = []
         self.replies: dict[bytes, bytes] = {}
@@ -98,9 +96,7 @@ class Attack:
     @property
     def debited(self) -> float:
         """The sum of all debits of party a."""
-        with Ledger(self.party("a").party_file.ledger) as ledger:
-            ledger.verify()
-            return sum(line.epsilon for line in ledger.lines() if line.kind == "debit")
+        return sum(line.epsilon for line in messages_in(self.home) if line.kind == "debit")
 
     @property
     def spent(self) -> float:

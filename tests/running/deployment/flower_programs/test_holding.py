@@ -11,6 +11,12 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("flwr")
+
+from flwr.proto import fleet_pb2, message_pb2, runtime_pb2, task_pb2
+from flwr.supercore.inflatable import inflatable_utils
+from flwr.supercore.protobuf.translation import PROTOBUF_REQUEST_TYPES
+
 from tacit.running.deployment.flower_programs import guards, holding
 from tests.loops import in_a_loop
 
@@ -141,40 +147,35 @@ def test_a_refusal_is_given_at_once() -> None:
 
 def test_flowers_messages_have_what_is_read_of_them() -> None:
     """Paths are Flower's; requests have the subjects, and answers say what is empty."""
-    pytest.importorskip("flwr")
-    types = importlib.import_module("flwr.supercore.protobuf.translation").PROTOBUF_REQUEST_TYPES
-    runtime = importlib.import_module("flwr.proto.runtime_pb2")
-    fleet = importlib.import_module("flwr.proto.fleet_pb2")
-    message = importlib.import_module("flwr.proto.message_pb2")
     answers = {
-        "/v1/fleet/pull-messages": fleet.PullMessagesResponse(),
-        "/v1/runtime/pull-messages": runtime.PullAppMessagesResponse(),
-        "/v1/runtime/acquire-task": runtime.AcquireTaskResponse(),
-        PULL: message.PullObjectResponse(object_found=True),
-        "/v1/runtime/pull-object": message.PullObjectResponse(object_found=True),
+        "/v1/fleet/pull-messages": fleet_pb2.PullMessagesResponse(),
+        "/v1/runtime/pull-messages": runtime_pb2.PullAppMessagesResponse(),
+        "/v1/runtime/acquire-task": runtime_pb2.AcquireTaskResponse(),
+        PULL: message_pb2.PullObjectResponse(object_found=True),
+        "/v1/runtime/pull-object": message_pb2.PullObjectResponse(object_found=True),
     }
     assert answers.keys() == holding.LOOKS.keys()
     for path, answer in answers.items():
         assert holding.LOOKS[path].is_empty(answer)
-        holding.LOOKS[path].subjects(types["POST", path]())
+        holding.LOOKS[path].subjects(PROTOBUF_REQUEST_TYPES["POST", path]())
     for path, subjects in holding.NEWS.items():
-        subjects(types["POST", path]())
-    there = message.PullObjectResponse(object_found=True, object_available=True)
+        subjects(PROTOBUF_REQUEST_TYPES["POST", path]())
+    there = message_pb2.PullObjectResponse(object_found=True, object_available=True)
     assert not holding.LOOKS[PULL].is_empty(there)
-    assert not holding.LOOKS[PULL].is_empty(message.PullObjectResponse())
-    task = importlib.import_module("flwr.proto.task_pb2").Task(task_id=1)
-    got = runtime.AcquireTaskResponse(task=task, token="t")  # noqa: S106 -- no secret
+    assert not holding.LOOKS[PULL].is_empty(message_pb2.PullObjectResponse())
+    task = task_pb2.Task(task_id=1)
+    got = runtime_pb2.AcquireTaskResponse(task=task, token="t")  # noqa: S106 -- no secret
     assert not holding.LOOKS["/v1/runtime/acquire-task"].is_empty(got)
-    metadata = message.Metadata(dst_node_id=7, reply_to_message_id="x")
-    whole = [message.Message(metadata=metadata)]
-    pushed = runtime.PushAppMessagesRequest(messages_list=whole)
-    pulled = fleet.PullMessagesRequest()
+    metadata = message_pb2.Metadata(dst_node_id=7, reply_to_message_id="x")
+    whole = [message_pb2.Message(metadata=metadata)]
+    pushed = runtime_pb2.PushAppMessagesRequest(messages_list=whole)
+    pulled = fleet_pb2.PullMessagesRequest()
     pulled.node.node_id = 7
     assert holding.NEWS["/v1/runtime/push-messages"](pushed) == holding.LOOKS[
         "/v1/fleet/pull-messages"
     ].subjects(pulled)
-    asked = runtime.PullAppMessagesRequest(message_ids=["x"])
-    replied = fleet.PushMessagesRequest(messages_list=whole)
+    asked = runtime_pb2.PullAppMessagesRequest(message_ids=["x"])
+    replied = fleet_pb2.PushMessagesRequest(messages_list=whole)
     assert holding.NEWS["/v1/fleet/push-messages"](replied) == holding.LOOKS[
         "/v1/runtime/pull-messages"
     ].subjects(asked)
@@ -236,7 +237,6 @@ def test_a_look_that_a_server_held_is_followed_by_the_next() -> None:
 
 @pytest.mark.parametrize("name", [*guards.WAITING])
 def test_flowers_modules_wait_less(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("flwr")
     path, work = guards.WAITING[name]
     module = importlib.import_module(path)
     monkeypatch.setattr(module, "time", module.time)
@@ -249,8 +249,7 @@ def test_flowers_modules_wait_less(name: str, monkeypatch: pytest.MonkeyPatch) -
 
 def test_parts_of_messages_are_asked_for_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """A part comes at the third look, which takes Flower alone 3 seconds and more."""
-    pytest.importorskip("flwr")
-    module = importlib.import_module("flwr.supercore.inflatable.inflatable_utils")
+    module = inflatable_utils
     for pull in (module.pull_objects, module.pull_and_inflate_object_from_tree):
         monkeypatch.setitem(pull.__kwdefaults__, "initial_backoff", 1)
     guards._pull_sooner()
