@@ -12,8 +12,7 @@ from tacit.auditing.inferring import QUICK, exposures_of
 from tacit.auditing.protocol_audit import Audit, audit
 from tacit.auditing.steps import FEW, audit_target, targets_of
 from tacit.cli.audit import audit_text
-from tacit.protocol import registry
-from tacit.protocol.conversation import Protocol, Step
+from tacit.protocol import Protocol, Step, registry
 from tacit.protocol.registry import kind_of, protocol_kinds
 from tests import brier
 

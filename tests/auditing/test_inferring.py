@@ -17,10 +17,7 @@ from tacit.auditing import inferring
 from tacit.auditing.protocol_audit import CONFIDENCE, PART, audit
 from tacit.cli.audit import audit_text
 from tacit.metrics.ranking import top_hits
-from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
-from tacit.protocol.audits import AttackSizes
-from tacit.protocol.conversation import Protocol
-from tacit.protocol.registry import kind_of
+from tacit.protocol import UNPROTECTED, Adjacency, AttackSizes, Cost, Protocol, kind_of
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC, cells_of_lone_records
 from tests.federations import binormal_clients
 

@@ -7,8 +7,7 @@ import pytest
 from tacit.auditing.inferring import Exposure
 from tacit.auditing.protocol_audit import SelfTest, TrialOutcome, audit, self_test, trials
 from tacit.auditing.steps import StepAudit
-from tacit.privacy.cost import Adjacency, Cost
-from tacit.protocol.audits import AuditCase
+from tacit.protocol import Adjacency, AuditCase, Cost
 
 Done = tuple[SelfTest, list[str]]
 

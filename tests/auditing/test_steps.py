@@ -15,8 +15,7 @@ from tacit.data.splitting import federation
 from tacit.privacy.doubles import PublicCoins
 from tacit.privacy.mechanisms.laplace import Laplace
 from tacit.privacy.mechanisms.response import Choices
-from tacit.privacy.noise import SimulatedNoise
-from tacit.protocol.audits import AuditCase
+from tacit.protocol import AuditCase, SimulatedNoise
 from tacit.protocol.registry import kind_of, protocol_kinds, protocol_of
 from tacit.testing import recording
 

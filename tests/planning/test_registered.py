@@ -20,11 +20,8 @@ from tacit.cli import main
 from tacit.planning import searching
 from tacit.planning.searching import Search
 from tacit.privacy.distributions import discrete_laplace_variance
-from tacit.privacy.noise import SimulatedNoise
-from tacit.protocol.forecast import Family, Forecast, Metric
+from tacit.protocol import Family, Forecast, Metric, Scenario, Shape, SimulatedNoise, Trust
 from tacit.protocol.registry import protocol_kinds
-from tacit.protocol.scenario import Scenario, Shape
-from tacit.protocol.trust import Trust
 from tacit.results.figure import AUC_FIGURE
 from tacit.running.simulation import simulate
 from tests.brier import UNITS, Brier

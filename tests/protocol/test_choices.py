@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from tacit.local.ustatistic.kernels import Area, Gini, Kendall, Listed, Range, Scaled
-from tacit.protocol.registry import SettingError, kind_of, protocol_names
+from tacit.protocol import SecureSum, SettingError, Trust, kind_of, protocol_names
 from tacit.protocol.settings import chosen, spelled, suggestion
-from tacit.protocol.trust import SecureSum, Trust
 from tacit.protocols.published.calibration import LevelSum
 
 KINDS = (Gini, Kendall, Area)

@@ -9,8 +9,7 @@ import pytest
 import tacit
 from tacit import DPAUC, Clients, FedAUC, ScoreHistogram
 from tacit.privacy.noise import NoiseSource
-from tacit.protocol import declared
-from tacit.protocol.conversation import ClientState, Conversation, Protocol, Query, Reply, step
+from tacit.protocol import ClientState, Conversation, Protocol, Query, Reply, declared, step
 from tests.brier import Brier
 
 

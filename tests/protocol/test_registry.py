@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from tacit import DPAUC, ExactAUC
-from tacit.protocol import registry
-from tacit.protocol.settings import setting
+from tacit.protocol import registry, setting
 
 HEAVY = ("scipy.special", "scipy.stats", "pyarrow", "opendp", "dp_accounting", "tacit.planning")
 

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 import tacit.protocol as tp
+from tacit import MulticlassHistogram, ScoreHistogram
 from tacit.privacy.distributions import shared_laplace_epsilon
 from tacit.protocol.releases import conducted
-from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.protocols.multiclass.protocol import MulticlassHistogram
 
 
 def moves(total: int, numbers: int, largest: int) -> Iterator[list[int]]:

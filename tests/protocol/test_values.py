@@ -12,14 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit import DPAUC, FedAUC
+from tacit import DPAUC, FedAUC, PublishedFedAUC
 from tacit.counts.rank_noise import RankNoise
-from tacit.data.ragged import Ragged
-from tacit.privacy.noise import NoNoise
+from tacit.protocol import ClientState, NoNoise, Query, Ragged
 from tacit.protocol import values as codec
-from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.fields import MessageError, encode
-from tacit.protocols.published.fedauc import PublishedFedAUC
 from tests.federations import binormal_clients
 
 RANK_KINDS = codec.query_kinds(FedAUC(1.0))

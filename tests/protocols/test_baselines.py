@@ -10,9 +10,7 @@ from hypothesis import given, settings
 from numpy.typing import NDArray
 
 from tacit import Clients, DataError, ExactAUC, evaluate
-from tacit.data.ragged import Ragged
-from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import ClientState, Query
+from tacit.protocol import ClientState, NoNoise, Query, Ragged
 from tacit.protocols.baselines import _bits_in_bytes, _unpacked, share_plain_records
 from tests.federations import federations
 

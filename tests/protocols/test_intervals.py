@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit import DPAUC, Clients, FedAUC, ScoreHistogram, evaluate
+from tacit import DPAUC, Clients, FedAUC, Protocol, PublishedDPAUC, ScoreHistogram, evaluate
 from tacit.counts.cell_areas import Levels
-from tacit.protocol.conversation import Protocol
-from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
 from tacit.running.evaluating import exact_auc, repeat_results
 from tests.federations import binormal_clients
 

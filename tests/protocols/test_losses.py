@@ -10,15 +10,11 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit import Clients
-from tacit.privacy.cost import NOTHING
-from tacit.privacy.noise import NoNoise
-from tacit.protocols.histogram.grouped import GroupedHistogram
-from tacit.protocols.missing import MissingRecords
+from tacit import Clients, Fault, GroupedHistogram, MissingRecords, rehearse
+from tacit.protocol import NOTHING, NoNoise
 from tacit.running.session.coordinator import RunError
 from tacit.running.session.debits import Debit
 from tacit.running.simulation import simulate
-from tacit.testing.rehearsal import Fault, rehearse
 from tests.classified import GROUPS, group_clients
 
 PARTIES, LOST = 4, 1

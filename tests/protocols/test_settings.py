@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from tacit import Clients, DataError, evaluate
+from tacit import Clients, ComparedAUC, DataError, evaluate
 from tacit.protocol.registry import protocol_of
-from tacit.protocols.fedauc.comparing.protocol import ComparedAUC
 from tests.protocols.encrypted.variants import CHECKED
 
 MANY = tuple(map(str, range(200)))

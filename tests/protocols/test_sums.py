@@ -11,13 +11,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit import Clients, FedAUC, ScoreHistogram
-from tacit.data.errors import DataError
+from tacit import Clients, FedAUC, PublishedHistogram, ScoreHistogram
 from tacit.privacy.distributions import shared_laplace_tail
-from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise
+from tacit.protocol import DataError, NoiseSource, NoNoise, SimulatedNoise
 from tacit.protocol.conversation import WRAP_BITS, ClientState, Query, View
 from tacit.protocol.fields import runs_of
-from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.running.session import sums, together
 from tacit.running.session.messages import Agreement
 from tacit.testing.rehearsal import Keys, rehearse

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from tacit import DPAUC, FedAUC
-from tacit.protocol.audits import ErrorCase, LawTraits
-from tacit.protocol.conversation import Conversation, Protocol, Step
+from tacit.protocol import Conversation, ErrorCase, LawTraits, Protocol, Step
 from tacit.testing import checks
 from tacit.testing.laws import LAWS, laws_for
 from tests import brier

@@ -9,20 +9,17 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit import Clients, ClientState
+from tacit import Clients, ClientState, PublishedFedAUC
 from tacit.counts.rank_noise import RankNoise
 from tacit.data.ragged import Ragged
-from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.laplace import PolyaShare
-from tacit.privacy.noise import NoiseSource, NoNoise, SystemNoise
+from tacit.protocol import NOTHING, Adjacency, Cost, NoiseSource, NoNoise, ServerResult, SystemNoise
 from tacit.protocol.conversation import Conversation, Query, Reply, Step, View, step, unshared
 from tacit.protocol.values import decode_values, encode_values, query_kinds
 from tacit.protocols.encrypted import confirming
 from tacit.protocols.encrypted.hidden import HiddenAUC
-from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.protocols.published.fhe import protocol as fhe_protocol
-from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import exact_auc
 from tacit.running.session import messages
 from tacit.running.session.answers import REFUSED

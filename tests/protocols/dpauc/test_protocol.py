@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from tacit import DPAUC, Clients, DataError, NoisyScores, Protocol, ScoreHistogram, evaluate
-from tacit.privacy.noise import NoNoise, SimulatedNoise
-from tacit.protocol.conversation import ClientState
+from tacit.protocol import ClientState, NoNoise, SimulatedNoise
 from tacit.protocols.shared.counting import cell_counts
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate

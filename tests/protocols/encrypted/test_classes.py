@@ -14,10 +14,7 @@ import tacit
 from tacit.counts.class_scores import one_against_rest
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.masking import MaskedValueError
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
-from tacit.privacy.noise import NoNoise
-from tacit.protocol import conversation, declared, values
+from tacit.protocol import Clients, DataError, NoNoise, conversation, declared, values
 from tacit.protocols.encrypted import hidden, masked_scheme, sessions
 from tacit.protocols.encrypted.classes import protocol as by_class
 from tacit.protocols.encrypted.classes.protocol import ClassesRevealed, EncryptedClassAUC, pieces

@@ -13,18 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit import Clients
+from tacit import Clients, EncryptedClassAUC, FheAUC
 from tacit.crypto.homomorphic import engine, schemes
 from tacit.crypto.homomorphic.engine import HEADER_BYTES, HomomorphicError
 from tacit.crypto.identities import Identity, Roster
-from tacit.data.ragged import Ragged
-from tacit.privacy.noise import NoNoise
+from tacit.protocol import NoNoise, Ragged
 from tacit.protocol.conversation import Protocol, Query, Reply, stack
-from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC
 from tacit.protocols.encrypted.sessions import as_field, as_parts
 from tacit.protocols.published.fhe import ckks
 from tacit.protocols.published.fhe.packing import cumulative_counts
-from tacit.protocols.published.fhe.protocol import FheAUC
 from tests.classified import CLASSES, class_clients
 from tests.crypto.changing import Change, changed, one_change
 from tests.protocols.encrypted.variants import Parties, federation

@@ -11,17 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
+from tacit import EncryptedAUC, EncryptedClassAUC
 from tacit.arrays import Floats
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.masking import MaskedValueError
-from tacit.data.clients import Clients
-from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import ClientState, Query
+from tacit.protocol import Clients, ClientState, NoNoise, Query
 from tacit.protocol.declared import revealed_to
 from tacit.protocols.encrypted import hidden, masked_scheme, masked_sides, sessions
-from tacit.protocols.encrypted.classes.protocol import EncryptedClassAUC
 from tacit.protocols.encrypted.masked_scheme import MaskedScheme, Products, class_cells
-from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.steps import boxes_of, open_masked, seal_secret, send_masked
 from tacit.protocols.published.fhe.packing import cumulative_counts
 from tacit.running.simulation import simulate

@@ -18,21 +18,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tacit
+from tacit import EncryptedAUC, FheAUC
 from tacit.arrays import Integers
 from tacit.crypto.homomorphic import engine, keys, schemes
 from tacit.crypto.identities import Identity
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
 from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, SCALES, named_scale
-from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import ClientState, Query
+from tacit.protocol import Clients, ClientState, DataError, NoNoise, Query
 from tacit.protocols.encrypted import masked_scheme, sessions, steps
 from tacit.protocols.encrypted.masked_scheme import MaskedScheme, Products
-from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.published.fhe import bfv, packing
 from tacit.protocols.published.fhe import protocol as fhe
 from tacit.protocols.published.fhe.packing import Counts, Layout, Scale, cumulative_counts
-from tacit.protocols.published.fhe.protocol import FheAUC
 from tacit.running.simulation import simulate
 from tacit.testing.checks import conversation_of
 from tests.protocols.encrypted import variants

@@ -12,13 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit import files
+from tacit import EncryptedAUC, files
 from tacit.crypto import identities, masking
-from tacit.data.errors import DataError
-from tacit.privacy.noise import NoNoise
+from tacit.protocol import DataError, NoNoise
 from tacit.protocol.conversation import ClientState, Lasting, PublicRefusalError, Reply, stack
 from tacit.protocol.values import decode_values
-from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE
 from tacit.protocols.encrypted.steps import open_masked
 from tacit.protocols.published.fhe.packing import Scale

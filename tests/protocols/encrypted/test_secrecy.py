@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit import Clients, EncryptedAUC
+from tacit import Clients, ClientState, EncryptedAUC
 from tacit.arrays import Floats, Integers
 from tacit.crypto.masking import REACH, log_uniform, neighbours
 from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import ClientState
 from tacit.protocols.encrypted import masked_scheme as settings
 from tacit.protocols.encrypted.masked_scheme import MaskedScheme, Products, class_cells
 from tacit.protocols.encrypted.masked_sides import MaskedParty

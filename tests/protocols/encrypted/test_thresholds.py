@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.data.clients import Clients
-from tacit.privacy.noise import NoNoise
-from tacit.protocol.registry import protocol_of
+from tacit.protocol import Clients, NoNoise, protocol_of
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.running.simulation import simulate
 

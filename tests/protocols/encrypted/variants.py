@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 
+from tacit import EncryptedAUC, FheAUC
 from tacit.crypto import masking
 from tacit.crypto.identities import Identity, Roster
-from tacit.data.clients import Clients
-from tacit.privacy.noise import NoNoise
+from tacit.protocol import Clients, NoNoise
 from tacit.protocol.conversation import ClientState, Query, Reply, Step, stack
-from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.protocols.encrypted.sessions import pin
-from tacit.protocols.published.fhe.protocol import FheAUC
 from tests.federations import binormal_clients
 
 CHECKED = "bfv(adversary=malicious)"

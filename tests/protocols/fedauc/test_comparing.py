@@ -14,12 +14,9 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from tacit import Clients, ClientState, ComparedAUC, DataError, FedAUC, evaluate, repeat
-from tacit.data.ragged import Ragged
 from tacit.metrics.ranking import auc
-from tacit.privacy.cost import NOTHING
 from tacit.privacy.mechanisms.response import response_variance
-from tacit.privacy.noise import NoNoise, SimulatedNoise
-from tacit.protocol.conversation import Query
+from tacit.protocol import NOTHING, NoNoise, Query, Ragged, SimulatedNoise
 from tacit.protocols.fedauc.comparing.protocol import (
     PLAUSIBLE_DIFFERENCE,
     PLAUSIBLE_RATE,

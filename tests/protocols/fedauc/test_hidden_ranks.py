@@ -6,15 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tacit import PublishedFedAUC
+from tacit import FedAUC, PublishedFedAUC
 from tacit.counts.rank_noise import RankNoise
 from tacit.crypto.secure_sum.masking import known_summands, summands_of
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
-from tacit.data.ragged import Ragged
 from tacit.metrics.ranking import doubled_mid_ranks
-from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import ClientState, Query, View
+from tacit.protocol import Clients, ClientState, DataError, NoNoise, Query, Ragged, View
 from tacit.protocols.fedauc.hidden_ranks import (
     RANKS,
     compared_scores,
@@ -25,7 +21,6 @@ from tacit.protocols.fedauc.hidden_ranks import (
     rank_together,
     ranking,
 )
-from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.running.evaluating import repeat_results
 from tests.federations import binormal_clients
 from tests.running.mpc.threads import ThreadedParties

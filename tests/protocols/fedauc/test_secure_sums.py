@@ -11,14 +11,10 @@ from numpy.typing import NDArray
 import tacit
 from tacit import Clients, FedAUC
 from tacit.counts.influence import units_for
-from tacit.data.errors import DataError
-from tacit.data.ragged import Ragged
 from tacit.privacy.cost import MAX_BUDGET, MIN_BUDGET
 from tacit.privacy.exact import MAX_SHARED_SCALE
-from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import ClientState, Query, Step, View
+from tacit.protocol import ClientState, DataError, NoNoise, Query, Ragged, Released, Step, View
 from tacit.protocol.declared import asked_views
-from tacit.protocol.releases import Released
 from tacit.protocols.fedauc.secure_sums import (
     FirstRound,
     divided,

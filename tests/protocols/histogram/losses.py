@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tacit import Clients
-from tacit.privacy.cost import Adjacency
-from tacit.privacy.noise import NoiseSource
-from tacit.protocol.conversation import ClientState, Query, Reply
+from tacit.protocol import Adjacency, ClientState, NoiseSource, Query, Reply
 from tacit.testing.recording import Recorder, loss_between, neighbours
 
 HEIGHT = 3

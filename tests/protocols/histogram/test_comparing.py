@@ -17,9 +17,7 @@ from tacit.arrays import Floats
 from tacit.counts.influence import NEGATIVES, POSITIVES, SIZES
 from tacit.counts.looks import PARTS
 from tacit.metrics.ranking import auc
-from tacit.privacy.cost import Adjacency
-from tacit.privacy.noise import NoNoise, SimulatedNoise
-from tacit.protocol.conversation import ClientState, Query, View
+from tacit.protocol import Adjacency, ClientState, NoNoise, Query, SimulatedNoise, View
 from tacit.protocols.histogram.comparing import (
     DIFFERENCE,
     LARGEST_SQUARE,

@@ -10,17 +10,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tacit import Clients, ScoreHistogram, binormal_scores, evaluate
+from tacit import Clients, ScoreHistogram, binormal_scores, evaluate, rehearse
 from tacit.counts.choices import Choices
 from tacit.counts.influence import NEGATIVES, POSITIVES, SIZES
 from tacit.counts.looks import PARTS
 from tacit.counts.pooling import Seen
 from tacit.counts.zoomed_cells import crowded_cells, zoomed
 from tacit.metrics.cells.score_scale import named_scale
-from tacit.privacy.cost import Cost
 from tacit.privacy.mechanisms.interface import Distribution
-from tacit.privacy.noise import NoNoise, SimulatedNoise
-from tacit.protocol.conversation import ClientState, Query, Step, View
+from tacit.protocol import ClientState, Cost, NoNoise, Query, SimulatedNoise, Step, View
 from tacit.protocol.releases import conducted
 from tacit.protocols.histogram.steps import (
     LISTED,
@@ -32,7 +30,6 @@ from tacit.protocols.histogram.steps import (
 from tacit.protocols.shared.counting import KNOTS
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
-from tacit.testing.rehearsal import rehearse
 from tests.federations import binormal_clients
 from tests.protocols.histogram.losses import CELLS, HEIGHT, hospital
 

@@ -8,15 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit import Clients, ScoreHistogram, binormal_scores
-from tacit.api import evaluate
+from tacit import Clients, Evaluation, ScoreHistogram, binormal_scores, evaluate
 from tacit.counts.placing import balanced_knots, with_edges
 from tacit.metrics.cells.score_scale import named_scale
-from tacit.privacy.noise import SimulatedNoise
-from tacit.protocol.conversation import ClientState, Query, View
+from tacit.protocol import ClientState, Query, SimulatedNoise, View
 from tacit.protocols.histogram.steps import LISTED, second_look
 from tacit.protocols.shared.counting import KNOTS
-from tacit.results.evaluation import Evaluation
 from tacit.running.evaluating import exact_auc
 from tacit.running.simulation import simulate
 

@@ -13,17 +13,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from tacit import Clients, binormal_scores, evaluate
+from tacit import Clients, PublishedHistogram, ScoreHistogram, binormal_scores, evaluate
 from tacit.counts.tree_budget import epsilon_by_level
-from tacit.data.errors import DataError
-from tacit.privacy.cost import UNPROTECTED
 from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
-from tacit.protocol.conversation import ClientState
-from tacit.protocol.trust import SecureSum
-from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.protocols.published.calibration import PublishedHistogram
-from tacit.results.curves.histogram import Histogram
-from tacit.results.server_result import ServerResult
+from tacit.protocol import UNPROTECTED, ClientState, DataError, Histogram, SecureSum, ServerResult
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tacit.testing import checks

@@ -14,17 +14,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tacit import Clients, ScoreHistogram
-from tacit.counts.influence import (
-    NEGATIVES,
-    POSITIVES,
-    SIZES,
-    influences_of,
-    units_for,
-)
+from tacit.counts.influence import NEGATIVES, POSITIVES, SIZES, influences_of, units_for
 from tacit.counts.looks import PARTS
-from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.noise import NoNoise, SimulatedNoise
-from tacit.protocol.conversation import ClientState, Query, View
+from tacit.protocol import Adjacency, ClientState, Cost, NoNoise, Query, SimulatedNoise, View
 from tacit.protocols.histogram.steps import LISTED, both_rounds, summed_influences
 from tacit.protocols.shared.counting import number_field
 from tacit.running.evaluating import exact_auc

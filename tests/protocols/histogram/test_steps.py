@@ -11,15 +11,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tacit import Clients
+from tacit import Clients, PublishedHistogram, ScoreHistogram
 from tacit.data.ragged import Ragged
-from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise
-from tacit.protocol.conversation import ClientState, Query, View
-from tacit.protocol.trust import SecureSum
+from tacit.protocol import ClientState, NoiseSource, NoNoise, Query, SecureSum, SimulatedNoise, View
 from tacit.protocols.histogram.local_rounds import report_bytes, set_bits, unary_reports
-from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.histogram.steps import leaves_of, summed_trees
-from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.protocols.shared import packed_reports
 from tacit.testing.recording import Recorder
 from tests.protocols.histogram.losses import HEIGHT, answer, hospital, worst_loss

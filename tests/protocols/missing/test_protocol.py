@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import ClientState
+from tacit.protocol import ClientState, NoNoise
 from tacit.testing.recording import Recorder, loss_between
 
 FORMS: list[dict[str, Any]] = [

@@ -10,8 +10,7 @@ import pytest
 
 import tacit
 from tacit.metrics.ranking import auc
-from tacit.privacy.noise import NoNoise, SimulatedNoise
-from tacit.protocol.conversation import ClientState, Query
+from tacit.protocol import ClientState, NoNoise, Query, SimulatedNoise
 from tacit.protocols.multiclass.forests import (
     _sizes,
     forest_reports,

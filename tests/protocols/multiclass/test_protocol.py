@@ -13,11 +13,9 @@ from sklearn.metrics import accuracy_score, roc_auc_score
 
 import tacit
 from tacit.metrics.ranking import auc
-from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import ClientState
+from tacit.protocol import ClientState, NoNoise, ServerResult
 from tacit.protocol.releases import conducted
 from tacit.results.estimate import Estimate
-from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import repeat_results
 from tests.classified import CLASSES, class_clients, coverages, worst_loss
 

@@ -10,11 +10,8 @@ import numpy as np
 import pytest
 
 from tacit.arrays import Floats
-from tacit.data.clients import Clients
 from tacit.metrics.cells.score_distribution import rising_fractions
-from tacit.privacy.cost import Adjacency
-from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import ClientState, Query, View
+from tacit.protocol import Adjacency, Clients, ClientState, NoNoise, Query, View
 from tacit.protocols.multiclass.protocol import MulticlassHistogram
 from tacit.protocols.multiclass.second_round import (
     OTHER_BELOW,

@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 
 from tacit import Clients, evaluate
-from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.response import Choices
-from tacit.privacy.noise import SimulatedNoise
-from tacit.protocol.conversation import ClientState, Query, View
+from tacit.protocol import Adjacency, ClientState, Cost, Query, SimulatedNoise, View
 from tacit.protocols.histogram.steps import leaves_of
 from tacit.protocols.published.calibration import LevelSum, PublishedHistogram, sampled_trees
 from tacit.running.evaluating import exact_auc, repeat_results

@@ -9,10 +9,9 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import tacit
+from tacit import HierarchicalAUC, UStatistic
 from tacit.local.hierarchical.estimate import LevelCounts
-from tacit.local.hierarchical.protocol import HierarchicalAUC
 from tacit.local.ustatistic.kernels import Gini, Kendall, Listed, Range
-from tacit.local.ustatistic.protocol import UStatistic
 from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.protocols.published.ustatistics import (
     Forms,

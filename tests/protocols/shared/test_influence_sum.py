@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit import Clients
+from tacit import Clients, DataError
 from tacit.counts import influence
 from tacit.counts.influence import FIXED_POINT, MOST_RECORDS, Influences, units_for, whole_units
-from tacit.data.errors import DataError
 from tacit.metrics.cells.score_distribution import ScoreDistribution, StraightDistribution
 from tacit.privacy.cost import MAX_BUDGET, Adjacency
 from tacit.running.evaluating import exact_auc

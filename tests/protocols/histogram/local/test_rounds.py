@@ -9,17 +9,13 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from tacit import Clients, DataError, ScoreHistogram, binormal_scores
 from tacit.arrays import Floats
 from tacit.counts.placing import placed_knots
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
-from tacit.data.ragged import Ragged
-from tacit.data.splitting import binormal_scores
 from tacit.local.turns import CELLS
 from tacit.metrics.cells.score_scale import named_scale
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
-from tacit.privacy.noise import NoNoise, SimulatedNoise
-from tacit.protocol.conversation import ClientState, Query
+from tacit.protocol import ClientState, NoNoise, Query, Ragged, ServerResult, SimulatedNoise
 from tacit.protocols.histogram.local_rounds import (
     FIXED_PART,
     MAX_EARLY,
@@ -29,9 +25,7 @@ from tacit.protocols.histogram.local_rounds import (
     report_leaves,
     report_positions,
 )
-from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.shared.counting import KNOTS
-from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import exact_auc
 from tacit.running.simulation import simulate
 
