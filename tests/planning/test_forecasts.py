@@ -123,17 +123,14 @@ def test_tiny_federations_get_an_answer(
 
 def test_placement_is_the_variance_of_the_cells_areas() -> None:
     """Of 4,000 data sets the variance is known to 2.5 %; within 15 %."""
-    rng, (expected_positives, expected_negatives) = (
-        np.random.default_rng(0),
-        (np.full(8, 6.0), np.full(8, 9.0)),
-    )
+    rng = np.random.default_rng(0)
+    expected_positives, expected_negatives = np.full(8, 6.0), np.full(8, 9.0)
     values = []
     for _ in range(4000):
-        edges = np.arange(8.0)
         positives = rng.poisson(expected_positives)
         negatives = rng.poisson(expected_negatives)
         won = 0.0
-        for cell in range(edges.size):
+        for cell in range(8):
             up, down = rng.random(positives[cell]), rng.random(negatives[cell])
             won += float(np.sum(up[:, np.newaxis] > down)) - up.size * down.size / 2
         values.append(won / (expected_positives.sum() * expected_negatives.sum()))
@@ -152,10 +149,8 @@ def test_the_geometry_of_a_sample_is_that_of_all_ranks() -> None:
 
 def test_the_encrypted_bias_is_that_of_straight_lines() -> None:
     """Against the noiseless trapezoid area of half a million records, to a tenth of the bias."""
-    scenario, protocol = (
-        Scenario(500_000, 250_000, 2, 1.0),
-        tacit.EncryptedAUC(25, most_records=500_000),
-    )
+    scenario = Scenario(500_000, 250_000, 2, 1.0)
+    protocol = tacit.EncryptedAUC(25, most_records=500_000)
     forecast = predicted(protocol, scenario)
     clients = scenario.drawn(EVEN, seed=0)
     counts = cumulative_counts(clients, protocol.threshold_scores)

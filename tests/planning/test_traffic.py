@@ -14,6 +14,7 @@ from tacit.protocol.scenario import DRY_RECORDS, Scenario, Shape
 from tacit.protocol.values import encode_query
 from tacit.protocols.fedauc.protocol import planned_first_round
 from tacit.running.simulation import simulate
+from tacit.testing.checks import conversation_of
 
 EXACT = [
     tacit.ExactAUC(),
@@ -112,17 +113,11 @@ def test_masked_values_are_counted_to_the_byte() -> None:
 
 def queries_of(protocol: tacit.Protocol, clients: tacit.Clients, seed: int = 1) -> float:
     """The mean bytes of the queries that a client receives in a run of all clients."""
-    state, noise, received = tacit.ClientState(), tp.SimulatedNoise(seed), 0.0
-    conversation = protocol.conversation(clients.count)
-    query = next(conversation)
-    while True:
-        received += float(
-            np.mean([len(encode_query(query.part(k, k + 1))) for k in range(clients.count)])
-        )
-        try:
-            query = conversation.send(query.step.answer(clients, query, noise, state))
-        except StopIteration:
-            return received
+    asked = conversation_of(clients, protocol, tp.SimulatedNoise(seed), tacit.ClientState())
+    return sum(
+        float(np.mean([len(encode_query(query.part(k, k + 1))) for k in range(clients.count)]))
+        for query, _ in asked
+    )
 
 
 @tp.step()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import inf
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from tests.protocols.encrypted.variants import CHECKED
 MANY = tuple(map(str, range(200)))
 """As many classes as there may be."""
 
-PAIRED = {"kernel": "auc"}
+PAIRED, LOG_ODDS = {"kernel": "auc"}, {"scale": "log-odds"}
 
 REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
     "dpauc": [
@@ -117,6 +118,12 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"most_records": 1}, "most_records must be from 2 to 4294967296"),
         ({"most_records": 2**60}, "must be from 2 to 4294967296 with masked values"),
         ({"reveal": "everybody"}, "reveal must be one of"),
+        ({"thresholds": (0.0, 1.0)}, "thresholds must be at least 5, got 2"),
+        ({"thresholds": (0.0, 0.2, 0.4, 0.6, 0.99)}, "ascend from 0 to 1"),
+        ({"thresholds": (0.0, 0.6, 0.4, 0.2, 1.0)}, "ascend from 0 to 1"),
+        ({"thresholds": (-2.0, -1.0, 0.0, 1.0, 2.0)}, "from 0 to 1, got -2.0 to 2.0"),
+        (LOG_ODDS | {"thresholds": (-inf, -1.0, 0.0, 1.0, 2.0)}, "and ascend, got -inf to 2.0"),
+        (LOG_ODDS | {"thresholds": (-2.0, 0.0, -1.0, 1.0, 2.0)}, "must be finite and ascend"),
     ],
     "published-fhe": [
         ({"scheme": "bgv"}, "scheme must be one of"),

@@ -18,6 +18,7 @@ from tacit.protocol.conversation import WRAP_BITS, ClientState, Query, View
 from tacit.protocol.fields import runs_of
 from tacit.running.session import sums, together
 from tacit.running.session.messages import Agreement
+from tacit.testing.checks import conversation_of
 from tacit.testing.rehearsal import Keys, rehearse
 from tests.federations import binormal_clients
 
@@ -35,17 +36,8 @@ def summed_queries(
     protocol: Any, clients: Clients, noise: NoiseSource | None = None
 ) -> list[tuple[Query, Any]]:
     """Every query for a sum, with the sum over all clients; it is exact without noise."""
-    state, asked = ClientState(), []
-    conversation = protocol.conversation(clients.count)
-    query = next(conversation)
-    while True:
-        reply = query.step.answer(clients, query, noise or NoNoise(), state)
-        if query.view is View.SUM:
-            asked.append((query, reply))
-        try:
-            query = conversation.send(reply)
-        except StopIteration:
-            return asked
+    asked = conversation_of(clients, protocol, noise or NoNoise(), ClientState())
+    return [(query, reply) for query, reply in asked if query.view is View.SUM]
 
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 40.0, 2.0**16])

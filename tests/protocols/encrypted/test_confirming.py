@@ -55,14 +55,6 @@ class Session(Parties):
         return list(self.answer(index, Query(steps.open_masked, self.protocol, broadcast=sent)))
 
 
-def test_one_answer_is_opened_by_all() -> None:
-    session = Session()
-    answer = session.made()
-    tags = joined(session.tags([digest(answer)] * PARTIES))
-    for index in range(PARTIES):
-        assert session.opened(index, answer, tags) == ["opened"]
-
-
 def test_parties_that_were_sent_different_answers_open_none() -> None:
     """Whatever of the tags the aggregator sends on; and they begin no other session."""
     session = Session()

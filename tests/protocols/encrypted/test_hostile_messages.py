@@ -18,7 +18,7 @@ from tacit.crypto.homomorphic import engine, schemes
 from tacit.crypto.homomorphic.engine import HEADER_BYTES, HomomorphicError
 from tacit.crypto.identities import Identity, Roster
 from tacit.protocol import NoNoise, Ragged
-from tacit.protocol.conversation import Protocol, Query, Reply, stack
+from tacit.protocol.conversation import Protocol, Query, Reply
 from tacit.protocols.encrypted.sessions import as_field, as_parts
 from tacit.protocols.published.fhe import ckks
 from tacit.protocols.published.fhe.packing import cumulative_counts
@@ -66,9 +66,7 @@ class Changing(Parties):
         while True:
             self.sent.append({})
             try:
-                self.query = self.conversation.send(
-                    stack([self.answer(index) for index in range(PARTIES)])
-                )
+                self.query = self.conversation.send(self.replies())
             except StopIteration as end:
                 return end.value
 

@@ -82,21 +82,6 @@ def test_the_grid_is_within_one_percent_of_a_general_optimiser(
     assert variance <= 1.0101 * naive_variance(low, low + width, centre, error, epsilon)
 
 
-def test_a_known_centre_makes_the_influence_variance_smaller_than_the_adaptive_one() -> None:
-    clients = binormal_clients(4000, 12000, 20)
-    geometry, noise = geometry_of(clients), RankNoise("laplace", 1.0)
-    centre = influence_centre(clients.records, 4000.0, exact_auc(clients))
-    known = PriorEstimate(4000.0, exact_auc(clients), 0.0)
-    ours, paper = (
-        float(predicted_variance(geometry, noise, chosen, centre)[0].sum())
-        for chosen in (
-            influence_allocation(geometry, noise, known),
-            adaptive_allocation(geometry, noise),
-        )
-    )
-    assert ours < 0.5 * paper
-
-
 def test_the_first_round_is_free_where_everybody_responds_and_small_elsewhere() -> None:
     alone = geometry_of(binormal_clients(500, 500, 1000))
     large = geometry_of(binormal_clients(5000, 5000, 4))

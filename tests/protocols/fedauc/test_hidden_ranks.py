@@ -22,6 +22,7 @@ from tacit.protocols.fedauc.hidden_ranks import (
     ranking,
 )
 from tacit.running.evaluating import repeat_results
+from tacit.testing.checks import conversation_of
 from tests.federations import binormal_clients
 from tests.running.mpc.threads import ThreadedParties
 
@@ -48,19 +49,16 @@ def test_the_middle_pivot_halves_the_noise_of_the_rank_sum() -> None:
 
 def test_the_server_is_shown_neither_scores_nor_ranks() -> None:
     """It receives sizes, the number of records, and a noisy pair; its asks hold no ranks."""
-    conversation = HIDDEN.conversation(CLIENTS.count)
-    state, seen = ClientState(), []
-    query = next(conversation)
-    with pytest.raises(StopIteration):
-        while True:
-            seen.append((query.step.name, query.view, dict(query.per_client)))
-            reply = query.step.answer(CLIENTS, query, NoNoise(), state)
-            assert all(np.asarray(value).size <= CLIENTS.count for value in reply.values())
-            query = conversation.send(reply)
-    names = ["offer_sizes", "rank_together", "noisy_hidden_rank_sums"]
-    assert [name for name, _, _ in seen] == names
-    assert seen[1][1] is View.MPC
-    assert all(not each for _, _, each in seen)
+    seen = list(conversation_of(CLIENTS, HIDDEN, NoNoise(), ClientState()))
+    for query, reply in seen:
+        assert not query.per_client
+        assert all(np.asarray(value).size <= CLIENTS.count for value in reply.values())
+    assert [query.step.name for query, _ in seen] == [
+        "offer_sizes",
+        "rank_together",
+        "noisy_hidden_rank_sums",
+    ]
+    assert seen[1][0].view is View.MPC
 
 
 def test_clients_keep_their_own_mid_ranks() -> None:

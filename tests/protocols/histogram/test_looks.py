@@ -16,7 +16,7 @@ from tacit.counts.influence import NEGATIVES, POSITIVES, SIZES
 from tacit.counts.looks import PARTS
 from tacit.counts.pooling import Seen
 from tacit.counts.zoomed_cells import crowded_cells, zoomed
-from tacit.metrics.cells.score_scale import named_scale
+from tacit.metrics.cells.score_scale import ScoreScale, named_scale
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.protocol import ClientState, Cost, NoNoise, Query, SimulatedNoise, Step, View
 from tacit.protocol.releases import conducted
@@ -33,10 +33,7 @@ from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
 from tests.protocols.histogram.losses import CELLS, HEIGHT, hospital
 
-PROTOCOLS = {
-    "record": ScoreHistogram("secure-sum", 1.0, HEIGHT, aim="auc", scale="even"),
-    "replace": ScoreHistogram("secure-sum", 1.0, HEIGHT, "replace", aim="auc", scale="even"),
-}
+PROTOCOL = ScoreHistogram("secure-sum", 1.0, HEIGHT, aim="auc", scale="even")
 AIMS: tuple[Literal["report", "auc"], ...] = ("report", "auc")
 RISING = np.arange(1, CELLS) / CELLS
 FIELDS = {POSITIVES: RISING**2, NEGATIVES: RISING**0.5, SIZES: np.array([30.0, 50.0])}
@@ -89,7 +86,7 @@ def test_no_knots_make_a_client_tell_of_a_record_by_a_refusal() -> None:
 def test_clients_refuse_what_no_run_asks(
     step: Step, parts: tuple[int, ...], more: dict[str, Any], said: str
 ) -> None:
-    query = query_of(step, PROTOCOLS["record"], parts, **more)
+    query = query_of(step, PROTOCOL, parts, **more)
     with pytest.raises(ValueError, match=said):
         query.step.answer(hospital(), query, NoNoise(), ClientState())
 
@@ -99,10 +96,10 @@ def test_a_client_remembers_what_its_run_has_spent() -> None:
 
     The very same query may come again.
     """
-    protocol, state = PROTOCOLS["record"], ClientState()
+    state = ClientState()
 
     def ask(step: Step, *parts: int, **more: Any) -> None:
-        query = query_of(step, protocol, parts, **more)
+        query = query_of(step, PROTOCOL, parts, **more)
         query.step.answer(hospital(), query, NoNoise(), state)
 
     ask(first_look, 5)
@@ -215,8 +212,6 @@ class TestZoom:
     def test_a_single_double_is_not_split(self) -> None:
         counts = np.zeros((2, 4))
         counts[:, 1] = 1000.0
-        from tacit.metrics.cells.score_scale import ScoreScale
-
         tiny = ScoreScale(np.array([0.5, np.nextafter(0.5, 1), 0.75]), 0.0, 1.0)
         assert zoomed(tiny, counts, np.array([False, True, False, False]), 8) is None
 
