@@ -10,8 +10,11 @@ import numpy as np
 from scipy.special import expit, softmax
 
 import tacit.protocol as tp
+from tacit.arrays import Floats, Integers
 from tacit.data.categories import Categories
 from tacit.results.estimate import Estimate
+from tacit.results.evaluation import Evaluation
+from tacit.results.parts import Breakdown
 from tacit.running.simulation import simulate
 from tacit.testing.checks import conversation_of
 from tacit.testing.recording import Loss, Recorder, Rescaled, loss_between
@@ -44,6 +47,20 @@ def group_clients(records: int, clients: int = 10, seed: int = 0) -> tp.Clients:
     ids = np.arange(records) % clients
     made = tp.Clients.from_arrays(scores, labels.astype(np.int8), ids)
     return made.with_categories(Categories(GROUPS, groups), ids)
+
+
+def known_classes(clients: tp.Clients) -> tuple[Floats, Integers]:
+    """The scores of all classes, and the class of each record."""
+    known = clients.categories
+    assert known is not None
+    assert known.scores is not None
+    return known.scores, known.of_record
+
+
+def breakdown_of(result: Evaluation | tp.ServerResult) -> Breakdown:
+    """The figures of classes or groups, of which there are some."""
+    assert result.breakdown is not None
+    return result.breakdown
 
 
 def changed(clients: tp.Clients, record: int, category: int, label: int) -> tp.Clients:

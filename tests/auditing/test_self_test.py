@@ -6,7 +6,6 @@ import pytest
 
 from tacit.auditing.inferring import Exposure
 from tacit.auditing.protocol_audit import SelfTest, TrialOutcome, audit, self_test, trials
-from tacit.auditing.steps import StepAudit
 from tacit.protocol import Adjacency, AuditCase, Cost
 
 Done = tuple[SelfTest, list[str]]
@@ -33,19 +32,15 @@ def test_every_named_mistake_is_tried() -> None:
         assert mistake in names
 
 
-def outcome(name: str, broken: bool, audited: StepAudit) -> TrialOutcome:
-    return TrialOutcome(name, broken, audited)
-
-
 def test_what_comes_out_wrong_fails() -> None:
     (step,) = audit([AuditCase("dpauc", {"thresholds": 4})], 1.0, quick=True).steps
     assert step.bound is not None
     beyond = replace(step, bound=replace(step.bound, epsilon=1.5))
     below = replace(step, bound=replace(step.bound, epsilon=0.1))
-    assert outcome("a", broken=True, audited=step).verdict == "MISSED"
-    assert outcome("a", broken=False, audited=beyond).verdict == "FALSE ALARM"
-    assert outcome("a", broken=False, audited=below).verdict == "WEAK"
-    good, bad = outcome("a", True, beyond), outcome("a", False, beyond)
+    assert TrialOutcome("a", broken=True, audit=step).verdict == "MISSED"
+    assert TrialOutcome("a", broken=False, audit=beyond).verdict == "FALSE ALARM"
+    assert TrialOutcome("a", broken=False, audit=below).verdict == "WEAK"
+    good, bad = TrialOutcome("a", True, beyond), TrialOutcome("a", False, beyond)
     reported = Exposure("labels", "exact", protected=False, right=99, tries=100, blind=0.5)
     silent = replace(reported, right=55)
     betrayed = replace(reported, protected=True, guarantee=Cost(0.2, adjacency=Adjacency.LABEL))

@@ -15,6 +15,8 @@ import tacit.protocol as tp
 from tacit.cli import main
 from tacit.metrics.ranking import auc
 from tacit.planning.planner import choose, plan
+from tests.classified import breakdown_of
+from tests.planning.test_planner import recommended
 
 THREE = tp.Scenario(6_000, 2_000, 10, 1.0, 3)
 NAMES = THREE.class_names
@@ -54,9 +56,8 @@ def test_every_trust_that_gives_it_plans_the_macro_auc(trust: str, name: str) ->
     assert made.metric == "macro AUC"
     assert made.scenario.positives == 10_000
     assert made.meets_target
-    assert made.recommended is not None
-    assert made.recommended.protocol.name == name
-    assert made.recommended.protocol.settings["classes"] == list(NAMES)
+    assert recommended(made).protocol.name == name
+    assert recommended(made).protocol.settings["classes"] == list(NAMES)
     assert made.to_dict()["classes"] == 3
     assert "3 classes of about 10,000" in str(made)
     assert f"--scores COLUMN,... --label COLUMN --protocol {name}" in str(made.command)
@@ -75,8 +76,7 @@ def test_records_with_a_score_of_each_class_have_a_default_protocol() -> None:
     clients = THREE.drawn(SHAPE, seed=0)
     result = tacit.evaluate(clients, epsilon=1.0, seed=1)
     assert result.protocol["name"] == "multiclass-histogram"
-    assert result.breakdown is not None
-    assert [part.name for part in result.breakdown.parts] == list(NAMES)
+    assert [part.name for part in breakdown_of(result).parts] == list(NAMES)
     chosen = choose(10, 6_000, None, "encrypted", classes=("cat", "dog", "bird"))
     assert chosen.options.startswith("--protocol encrypted-class-auc --classes cat,dog,bird")
     assert chosen.protocol == tacit.EncryptedClassAUC(("cat", "dog", "bird"), most_records=10_000)

@@ -10,7 +10,8 @@ import pytest
 
 import tacit
 import tacit.protocol as tp
-from tacit.protocol.scenario import DRY_RECORDS, Scenario, Shape
+from tacit.protocol import Clients, ClientState, NoiseSource, Query, Reply, Scenario, Shape
+from tacit.protocol.scenario import DRY_RECORDS
 from tacit.protocol.values import encode_query
 from tacit.protocols.fedauc.protocol import planned_first_round
 from tacit.running.simulation import simulate
@@ -103,17 +104,15 @@ def test_masked_values_are_counted_to_the_byte() -> None:
         (40, 2**20, "malicious"),
     ):
         protocol = tacit.EncryptedAUC(thresholds, adversary, most_records=most, perturbed=False)
-        sent = simulate(
-            tacit.Clients.split(scores, labels, 5, seed=0), protocol, tp.NoNoise()
-        ).bytes_sent
+        sent = simulate(Clients.split(scores, labels, 5, seed=0), protocol, tp.NoNoise()).bytes_sent
         planned = protocol.traffic(Scenario(1000, 300, 5, 1.0))
         assert planned.bytes_per_client == pytest.approx(sent.mean(), abs=0.5)
         assert planned.rounds == len(protocol.steps)
 
 
-def queries_of(protocol: tacit.Protocol, clients: tacit.Clients, seed: int = 1) -> float:
+def queries_of(protocol: tacit.Protocol, clients: Clients, seed: int = 1) -> float:
     """The mean bytes of the queries that a client receives in a run of all clients."""
-    asked = conversation_of(clients, protocol, tp.SimulatedNoise(seed), tacit.ClientState())
+    asked = conversation_of(clients, protocol, tp.SimulatedNoise(seed), ClientState())
     return sum(
         float(np.mean([len(encode_query(query.part(k, k + 1))) for k in range(clients.count)]))
         for query, _ in asked
@@ -121,18 +120,14 @@ def queries_of(protocol: tacit.Protocol, clients: tacit.Clients, seed: int = 1) 
 
 
 @tp.step()
-def send_twice(
-    clients: tacit.Clients, query: tp.Query, noise: tp.NoiseSource, state: tacit.ClientState
-) -> tp.Reply:
+def send_twice(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     """Every score twice, and a constant."""
     scores = clients.ragged(clients.scores)
     return {"first": scores, "second": scores, "constant": np.zeros(clients.count)}
 
 
 @tp.step()
-def count_all(
-    clients: tacit.Clients, query: tp.Query, noise: tp.NoiseSource, state: tacit.ClientState
-) -> tp.Reply:
+def count_all(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     return {"records": np.asarray(clients.records)}
 
 
@@ -148,12 +143,12 @@ class Growing(tacit.Protocol):
     def settings(self) -> dict[str, Any]:
         return {}
 
-    def replicate_size(self, clients: tacit.Clients) -> int:
+    def replicate_size(self, clients: Clients) -> int:
         return clients.records
 
     def conversation(self, clients: int) -> tp.Conversation:
-        yield tp.Query(send_twice, self)
-        yield tp.Query(count_all, self, view=tp.View.SUM)
+        yield Query(send_twice, self)
+        yield Query(count_all, self, view=tp.View.SUM)
         unknown = np.asarray(np.nan)
         return tp.ServerResult(unknown, unknown, unknown, unknown, unknown)
 
@@ -180,9 +175,9 @@ class Changing(Growing):
     """A protocol that skips a round where there are few records."""
 
     def conversation(self, clients: int) -> tp.Conversation:
-        reply = yield tp.Query(count_all, self, view=tp.View.SUM)
+        reply = yield Query(count_all, self, view=tp.View.SUM)
         if np.asarray(reply["records"]) > 3 * DRY_RECORDS * clients / 2:
-            yield tp.Query(send_twice, self)
+            yield Query(send_twice, self)
         unknown = np.asarray(np.nan)
         return tp.ServerResult(unknown, unknown, unknown, unknown, unknown)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tacit import DPAUC, ExactAUC
-from tacit.protocol import registry, setting
+from tacit.protocol import SettingError, registry, setting
 
 HEAVY = ("scipy.special", "scipy.stats", "pyarrow", "opendp", "dp_accounting", "tacit.planning")
 
@@ -63,7 +63,7 @@ def run(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(registry.SettingError, match=r"must be one of .*fedauc, .*, got 'auc'"):
+    with pytest.raises(SettingError, match=r"must be one of .*fedauc, .*, got 'auc'"):
         registry.protocol_of("auc", {})
 
 
@@ -73,9 +73,7 @@ def test_a_comparison_has_the_name_of_its_protocol() -> None:
         registry.comparison_kind_of("fedauc"), "fedauc", {"epsilon": 2.0}
     )
     assert compared.guarantee.epsilon == 2.0
-    with pytest.raises(
-        registry.SettingError, match="must be one of fedauc, score-histogram, got 'dpauc'"
-    ):
+    with pytest.raises(SettingError, match="must be one of fedauc, score-histogram, got 'dpauc'"):
         registry.comparison_kind_of("dpauc")
 
 
@@ -116,9 +114,7 @@ def test_a_class_may_be_defined_again_but_not_by_another() -> None:
     class Other(ExactAUC):
         name = "mine"
 
-    with pytest.raises(
-        registry.SettingError, match=r"several protocols are called 'mine': .*Mine and .*Ot"
-    ):
+    with pytest.raises(SettingError, match=r"several protocols are called 'mine': .*Mine and .*Ot"):
         registry.register(Other)
 
 
@@ -127,9 +123,7 @@ def test_a_name_that_a_package_has_is_not_registered_again() -> None:
     class Mine(DPAUC):
         pass
 
-    with pytest.raises(
-        registry.SettingError, match=r"called 'dpauc': .*:DPAUC of tacit and .*Mine"
-    ):
+    with pytest.raises(SettingError, match=r"called 'dpauc': .*:DPAUC of tacit and .*Mine"):
         registry.register(Mine)
 
 
@@ -149,15 +143,7 @@ def test_a_protocol_of_another_package_runs_by_its_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "packages", "says"),
     [
-        (
-            "foreign-auc",
-            ("one", "two"),
-            (
-                "several protocols are called 'foreign-auc'",
-                "one:Foreign of one",
-                "two:Foreign of two",
-            ),
-        ),
+        ("foreign-auc", ("one", "two"), ("are called 'foreign-auc'", "one:Foreign", "two:Foreign")),
         ("other-auc", ("one",), ("the protocol 'other-auc' calls itself 'foreign-auc'",)),
     ],
 )

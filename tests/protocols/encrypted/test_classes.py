@@ -21,18 +21,11 @@ from tacit.protocols.encrypted.classes.protocol import ClassesRevealed, Encrypte
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.running.simulation import simulate
 from tacit.testing.checks import conversation_of
-from tests.classified import CLASSES, class_clients
+from tests.classified import CLASSES, breakdown_of, class_clients, known_classes
 from tests.protocols.encrypted.variants import Parties
 
 RECORDS = 2000
 SMALL = EncryptedClassAUC(CLASSES, thresholds=20, most_records=RECORDS)
-
-
-def known(clients: Clients) -> tuple[Any, Any]:
-    categories = clients.categories
-    assert categories is not None
-    assert categories.scores is not None
-    return categories.scores, categories.of_record
 
 
 def without_class(clients: Clients, number: int) -> Clients:
@@ -46,7 +39,7 @@ def without_class(clients: Clients, number: int) -> Clients:
 @pytest.mark.parametrize("thresholds", [10, 1000])
 def test_certain_ranges_hold_the_aucs_of_scikit_learn(thresholds: int, scale: str) -> None:
     data = class_clients(RECORDS, 3)
-    scores, classes = known(data)
+    scores, classes = known_classes(data)
     protocol = EncryptedClassAUC(CLASSES, thresholds, RECORDS, scale=scale)
     result = tacit.evaluate(data, protocol, exact=True)
     one_hot = classes[:, np.newaxis] == np.arange(len(CLASSES))
@@ -54,13 +47,13 @@ def test_certain_ranges_hold_the_aucs_of_scikit_learn(thresholds: int, scale: st
     assert result.exact == pytest.approx(roc_auc_score(one_hot, scores, average="macro"), abs=1e-12)
     assert result.exact is not None
     assert low <= result.exact <= high
-    assert result.breakdown is not None
-    for number, part in enumerate(result.breakdown.parts):
+    made = breakdown_of(result)
+    for number, part in enumerate(made.parts):
         low, high = part.figures["AUC"].interval()
         assert low <= roc_auc_score(one_hot[:, number], scores[:, number]) <= high
         assert high - low < (0.004 if thresholds == 1000 else 0.5)
         assert math.isnan(part.positives)
-    assert result.breakdown.overall == {}
+    assert made.overall == {}
 
 
 def test_each_class_has_the_figures_of_a_session_of_its_own() -> None:
@@ -69,10 +62,9 @@ def test_each_class_has_the_figures_of_a_session_of_its_own() -> None:
     data = class_clients(RECORDS, 4)
     protocol = replace(SMALL, perturbed=False)
     result = tacit.evaluate(data, protocol)
-    assert result.breakdown is not None
     alone = EncryptedAUC(20, most_records=RECORDS, perturbed=False)
-    figures = [part.figures["AUC"] for part in result.breakdown.parts]
-    for found, each in zip(figures, one_against_rest(data, *known(data)), strict=True):
+    figures = [part.figures["AUC"] for part in breakdown_of(result).parts]
+    for found, each in zip(figures, one_against_rest(data, *known_classes(data)), strict=True):
         expected = tacit.evaluate(each, alone).estimate
         assert found.value == pytest.approx(expected.value, abs=1e-15)
         assert found.half_range == pytest.approx(expected.half_range, abs=1e-15)
@@ -138,8 +130,7 @@ def test_an_absent_class_has_no_auc_and_the_others_have_theirs() -> None:
     result = tacit.evaluate(without_class(class_clients(RECORDS, 3), 2), SMALL)
     assert math.isnan(result.estimate.value)
     assert any("class c has no AUC" in warning for warning in result.warnings)
-    assert result.breakdown is not None
-    reasons = [part.reason for part in result.breakdown.parts]
+    reasons = [part.reason for part in breakdown_of(result).parts]
     assert reasons == ["", "", by_class.ABSENT, ""]
     assert result.to_dict()["estimate"]["value"] is None
 

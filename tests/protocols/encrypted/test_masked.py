@@ -89,12 +89,10 @@ def test_perturbations_are_as_wide_as_a_range_can_bear() -> None:
     assert wide.width(2**40) == wide.reach == 2**48
     assert wide.width(2**40 + 1) == (2**40 + 1) * (2**8 - 1)
     assert narrow.width(1 << narrow.least_bits) == narrow.reach < 2**16
-    for scheme in (wide, narrow, MaskedScheme(100, 2**32)):
-        smallest = scheme.most_records**2 / 1024
-        assert (
-            scheme.widest
-            <= masked_scheme.PRECISION * smallest * 2**scheme.least_bits * (1 + 1e-6) + 1
-        )
+    checked = MaskedScheme(10, 2**20, checked=True)
+    for scheme in (wide, narrow, MaskedScheme(100, 2**32), checked):
+        smallest = masked_scheme.PRECISION * scheme.most_records**2 / 1024
+        assert scheme.widest <= smallest * 2**scheme.least_bits * (1 + 1e-6) + 1
 
 
 def test_unperturbed_answers_warn_also_where_only_parties_are_told() -> None:

@@ -28,7 +28,7 @@ from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.results.server_result import ComparisonResult
 from tacit.running.simulation import simulate
 from tacit.testing import checks
-from tacit.testing.recording import Recorder, Rescaled, loss_between, values_of
+from tacit.testing.recording import Recorder, Rescaled, loss_between
 from tests.federations import federations
 
 REPEATS = 2000
@@ -61,6 +61,12 @@ def with_second(clients: Clients, seed: int) -> Clients:
     return replace(clients, second=drawn)
 
 
+def aucs_of(clients: Clients) -> tuple[float, float]:
+    """The exact AUCs of both models."""
+    assert clients.second is not None
+    return auc(clients.scores, clients.labels), auc(clients.second, clients.labels)
+
+
 def result_of(clients: Clients, protocol: ComparedAUC, noise: Any) -> ComparisonResult:
     run = simulate(clients, protocol, noise).server_result
     assert isinstance(run, ComparisonResult)
@@ -81,8 +87,7 @@ def test_without_noise_and_flips_all_three_figures_are_exact(clients: Clients, s
     both = with_second(clients, seed)
     for trust in ("each", "local"):
         result = result_of(both, ComparedAUC(40.0, trust), NoNoise())
-        assert both.second is not None
-        aucs = auc(both.scores, both.labels), auc(both.second, both.labels)
+        aucs = aucs_of(both)
         assert result.first is not None
         assert result.second is not None
         assert result.first.value == pytest.approx(aucs[0], abs=1e-9)
@@ -172,9 +177,7 @@ def test_no_flipped_label_costs_more_than_is_declared(trust: str, responders: in
         if chosen[place]:
             flipping = Recorder(flipped=np.array([record]))
             undone = query.step.answer(other, query, flipping, ClientState())
-            assert all(
-                np.array_equal(values_of(reply[name]), values_of(undone[name])) for name in reply
-            )
+            checks.assert_same(reply, undone)
             continue
         loss = loss_between(reply, query.step.answer(other, query, NoNoise(), ClientState()), noise)
         assert loss.epsilon <= 1.0 + 1e-9
@@ -226,8 +229,7 @@ def test_predicted_errors_and_intervals_hold(protocol: ComparedAUC, by: str) -> 
     """
     clients = two_models(6000, 6, by=by, seed=3, correlation=0.999, strayed=0.005)
     result = result_of(clients, protocol, SimulatedNoise(11, REPEATS))
-    assert clients.second is not None
-    aucs = auc(clients.scores, clients.labels), auc(clients.second, clients.labels)
+    aucs = aucs_of(clients)
     exact = (aucs[0] - aucs[1], *aucs)
     for figure, true in zip((result, result.first, result.second), exact, strict=True):
         assert figure is not None

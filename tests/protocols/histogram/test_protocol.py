@@ -77,6 +77,9 @@ class TestWithoutNoise:
 
 
 LOCAL = ScoreHistogram("local", 1.0, scale="even"), ScoreHistogram("local", 5.0)
+SAMPLED = PublishedHistogram(
+    "secure-sum(budget=sample)", 1.0, adjacency="replace", aim="auc", scale="probability"
+)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +88,7 @@ def clients() -> Clients:
 
 
 class TestErrors:
-    @pytest.mark.parametrize("protocol", LOCAL)
+    @pytest.mark.parametrize("protocol", [*LOCAL, SAMPLED])
     def test_predicted_errors_hold_where_records_are_dealt_out(
         self, protocol: ScoreHistogram, clients: Clients
     ) -> None:

@@ -135,12 +135,9 @@ LIES: list[tuple[dict[str, Any], str]] = [
     ({NEGATIVES: RISING + 0.2}, "values must be nondecreasing from 0 to 1"),
     ({NEGATIVES: RISING - 0.2}, "values must be nondecreasing from 0 to 1"),
     ({POSITIVES: np.full(7, np.nan)}, "values must be nondecreasing from 0 to 1"),
-    ({POSITIVES: np.full(7, np.inf)}, "values must be nondecreasing from 0 to 1"),
     ({POSITIVES: RISING.astype(np.float32)}, "positives_below must be 64-bit floats"),
     ({POSITIVES: RISING.tolist()}, "positives_below must be 64-bit floats"),
-    ({POSITIVES: np.zeros(7, dtype=np.int64)}, "positives_below must be 64-bit floats"),
     ({NEGATIVES: RISING[::2]}, r"negatives_below must be 64-bit floats of shape \(7,\)"),
-    ({NEGATIVES: np.stack([RISING] * 2)}, r"negatives_below must be 64-bit floats of shape \(7,\)"),
     ({POSITIVES: np.stack([RISING] * 2)}, r"positives_below must be 64-bit floats of shape \(7,\)"),
     ({POSITIVES: np.array(0.5)}, r"number of inner edges in \[1, 3, 7\], got 0"),
     ({POSITIVES: np.zeros(0), NEGATIVES: np.zeros(0)}, r"edges in \[1, 3, 7\], got 0"),
@@ -168,5 +165,4 @@ def test_the_flattest_trees_have_a_second_round(height: int) -> None:
     clients = binormal_clients(3000, 5000, 4, seed=3)
     protocol = ScoreHistogram("secure-sum", 8.0, height, aim="auc", scale="even")
     result = simulate(clients, protocol, SimulatedNoise(1)).server_result
-    error = math.hypot(float(result.privacy_error), float(result.approximation_error))
-    assert abs(float(result.value) - exact_auc(clients)) < 4 * error
+    assert abs(float(result.value) - exact_auc(clients)) < 4 * result.standard_error

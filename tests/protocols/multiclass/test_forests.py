@@ -19,7 +19,7 @@ from tacit.protocols.multiclass.forests import (
 )
 from tacit.running.simulation import simulate
 from tacit.testing.checks import binormal_clients
-from tests.classified import CLASSES, class_clients
+from tests.classified import CLASSES, breakdown_of, class_clients, known_classes
 
 THREE = ("a", "b", "c")
 
@@ -84,15 +84,12 @@ def test_stated_errors_are_those_of_many_runs() -> None:
     other); errors that are 30 % too small or too large would be found at 0.7 and 1.43.
     """
     clients, protocol = class_clients(6000, 6), reports(5.0, 4, CLASSES)
-    known = clients.categories
-    assert known is not None
-    assert known.scores is not None
-    exact = [auc(known.scores[:, c], (known.of_record == c).astype(np.int8)) for c in range(4)]
+    scores, of_record = known_classes(clients)
+    exact = [auc(scores[:, c], (of_record == c).astype(np.int8)) for c in range(4)]
     ratios = []
     for seed in range(30):
         result = simulate(clients, protocol, SimulatedNoise(seed)).server_result
-        assert result.breakdown is not None
-        found = [part.figures["AUC"] for part in result.breakdown.parts]
+        found = [part.figures["AUC"] for part in breakdown_of(result).parts]
         ratios += [
             (each.value - true) / each.standard_error
             for each, true in zip(found, exact, strict=True)

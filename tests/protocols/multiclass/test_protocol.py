@@ -17,18 +17,18 @@ from tacit.protocol import ClientState, NoNoise, ServerResult
 from tacit.protocol.releases import conducted
 from tacit.results.estimate import Estimate
 from tacit.running.evaluating import repeat_results
-from tests.classified import CLASSES, class_clients, coverages, worst_loss
+from tests.classified import (
+    CLASSES,
+    breakdown_of,
+    class_clients,
+    coverages,
+    known_classes,
+    worst_loss,
+)
 
 MANY = tuple(map(str, range(200)))
 
 Pairs = Mapping[str, list[tuple[Estimate, float]]]
-
-
-def classes_of(clients: tacit.Clients) -> tuple[NDArray[Any], NDArray[Any]]:
-    known = clients.categories
-    assert known is not None
-    assert known.scores is not None
-    return known.scores, known.of_record
 
 
 @pytest.mark.parametrize("count", [2, 3, 5])
@@ -50,20 +50,20 @@ def test_a_record_of_any_class_costs_epsilon_at_most_and_nearly_that(
 
 def test_exact_sums_give_the_figures_of_scikit_learn() -> None:
     clients = class_clients(3000)
-    scores, labels = classes_of(clients)
+    scores, labels = known_classes(clients)
     protocol = tacit.MulticlassHistogram("exact-sum", classes=CLASSES, height=12)
     result = tacit.evaluate(clients, protocol)
-    assert result.breakdown is not None
+    made = breakdown_of(result)
     one_hot = labels[:, np.newaxis] == np.arange(4)
     macro = roc_auc_score(one_hot, scores, average="macro")
     assert protocol.exact(clients) == pytest.approx(macro, abs=1e-12)
     assert result.estimate.value == pytest.approx(macro, abs=1e-4)
-    overall = result.breakdown.overall
+    overall = made.overall
     weighted = roc_auc_score(one_hot, scores, average="weighted")
     assert overall["weighted AUC"].value == pytest.approx(weighted, abs=1e-4)
     top = accuracy_score(labels, scores.argmax(axis=1))
     assert overall["top-1 accuracy"].value == pytest.approx(top, abs=1e-12)
-    part = result.breakdown["b"]
+    part = made["b"]
     assert part.positives == np.count_nonzero(labels == 1)
     large = (labels == 1).mean() - scores[:, 1].mean()
     found = part.figures["observed less expected"]
@@ -96,32 +96,31 @@ def test_the_macro_error_with_five_classes_is_near_that_with_two() -> None:
 
 
 def exact_aucs(clients: tacit.Clients) -> list[float]:
-    scores, labels = classes_of(clients)
+    scores, labels = known_classes(clients)
     return [auc(scores[:, c], (labels == c).astype(np.int8)) for c in range(scores.shape[1])]
 
 
 def figures(clients: tacit.Clients, by_class: list[float], result: ServerResult) -> Pairs:
     """The estimates of all figures whose exact value is defined without cells."""
-    scores, labels = classes_of(clients)
+    scores, labels = known_classes(clients)
     right = scores.argmax(axis=1) == labels
-    assert result.breakdown is not None
-    sizes = np.bincount(labels) / labels.size
-    overall = result.breakdown.overall
+    sizes, made = np.bincount(labels) / labels.size, breakdown_of(result)
+    overall = made.overall
     return {
         "macro": [(result.estimate(), float(np.mean(by_class)))],
         "weighted": [(overall["weighted AUC"], float(sizes @ by_class))],
         "accuracy": [(overall["top-1 accuracy"], float(right.mean()))],
-        "AUC": [(p.figures["AUC"], by_class[c]) for c, p in enumerate(result.breakdown.parts)],
+        "AUC": [(p.figures["AUC"], by_class[c]) for c, p in enumerate(made.parts)],
         "recall": [
             (part.figures["top-1 recall"], float(right[labels == c].mean()))
-            for c, part in enumerate(result.breakdown.parts)
+            for c, part in enumerate(made.parts)
         ],
         "large": [
             (
                 part.figures["observed less expected"],
                 float((labels == c).mean() - scores[:, c].mean()),
             )
-            for c, part in enumerate(result.breakdown.parts)
+            for c, part in enumerate(made.parts)
         ],
     }
 
@@ -154,11 +153,11 @@ def test_a_class_with_too_few_records_is_absent_with_the_reason() -> None:
         clients, tacit.MulticlassHistogram(epsilon=1.0, classes=("a", "b", "c")), seed=1
     )
     assert not result.has_signal
-    assert result.breakdown is not None
-    assert "not enough signal" in result.breakdown["c"].reason
-    assert math.isfinite(result.breakdown["a"].figures["AUC"].value)
+    made = breakdown_of(result)
+    assert "not enough signal" in made["c"].reason
+    assert math.isfinite(made["a"].figures["AUC"].value)
     assert "class c has no AUC" in result.warnings[-1]
-    assert result.to_dict()["classes"][2]["reason"] == result.breakdown["c"].reason
+    assert result.to_dict()["classes"][2]["reason"] == made["c"].reason
 
 
 def lied_about(own: NDArray[Any], others: NDArray[Any]) -> ServerResult:
@@ -176,7 +175,6 @@ def lied_about(own: NDArray[Any], others: NDArray[Any]) -> ServerResult:
     with pytest.raises(StopIteration) as ended:
         conversation.send(reply)
     result: ServerResult = ended.value.value.published()
-    assert result.breakdown is not None
     return result
 
 
@@ -184,16 +182,13 @@ def test_a_class_whose_own_counts_are_below_0_has_no_figures() -> None:
     """A client that lies in one of the two counts of a class leaves the other, and their mean."""
     result = lied_about(np.full(16, -1000), np.zeros(16, np.int64))
     assert math.isnan(result.value)
-    assert result.breakdown is not None
-    assert [bool(part.figures) for part in result.breakdown.parts] == [False, True, True, True]
-    assert "not enough signal" in result.breakdown["a"].reason
+    assert [bool(part.figures) for part in breakdown_of(result).parts] == [False, True, True, True]
+    assert "not enough signal" in breakdown_of(result)["a"].reason
 
 
 def test_a_calibration_error_is_1_at_most() -> None:
     waves = 10_000 * (-1) ** np.arange(16)
-    result = lied_about(waves, -waves)
-    assert result.breakdown is not None
-    error = result.breakdown["a"].figures["calibration error"]
+    error = breakdown_of(lied_about(waves, -waves))["a"].figures["calibration error"]
     assert (error.value, error.limits) == (1.0, (0.0, 1.0))
     assert error.bias < -1
 
