@@ -33,11 +33,8 @@ def test_a_registered_protocol_is_audited_by_default() -> None:
     result = audited("squared-errors")
     assert result.passed
     (step,) = result.steps
-    assert (step.name, step.declared, step.verdict) == (
-        "noisy_squares",
-        brier.Brier(1.0).guarantee,
-        "holds",
-    )
+    assert (step.name, step.verdict) == ("noisy_squares", "holds")
+    assert step.declared == brier.Brier(1.0).guarantee
     assert step.share is not None
     assert 0.6 < step.share <= 1
     assert {"squared-errors", "half-declared"} <= protocol_kinds().keys()

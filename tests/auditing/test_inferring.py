@@ -68,9 +68,8 @@ def test_candidates_are_the_curves_of_all_labellings() -> None:
         for index, label in zip(hidden, guess, strict=True):
             tried[index] = int(label)
         np.testing.assert_allclose(curve, naive_rates(scores, tried, range(4)))
-        assert (
-            inferring.all_labellings(2)[inferring.nearest(curve, curves)].tolist() == guess.tolist()
-        )
+        nearest = inferring.all_labellings(2)[inferring.nearest(curve, curves)]
+        assert nearest.tolist() == guess.tolist()
 
 
 @given(st.lists(st.integers(0, 8), min_size=1, max_size=9))
@@ -118,16 +117,18 @@ def test_an_advantage_is_measured_from_a_blind_guess() -> None:
     ).holds
 
 
+def exposures_of(protocol: Protocol, seed: int) -> list[inferring.Exposure]:
+    return inferring.exposures_of(protocol, inferring.QUICK, seed)
+
+
 def by_release(result: list[inferring.Exposure], attack: str) -> dict[str, inferring.Exposure]:
     return {one.release: one for one in result if attack in one.attack}
 
 
 def test_dpauc_hides_what_exact_counts_and_curves_betray() -> None:
     """Advantages far above 0.9 without noise; with it, at most what epsilon allows."""
-    published = inferring.exposures_of(
-        PublishedDPAUC(1.0, 20, scale="even"), inferring.QUICK, seed=2
-    )
-    exposures = inferring.exposures_of(DPAUC(1.0, 100, scale="even"), inferring.QUICK, seed=2)
+    published = exposures_of(PublishedDPAUC(1.0, 20, scale="even"), seed=2)
+    exposures = exposures_of(DPAUC(1.0, 100, scale="even"), seed=2)
     cells = by_release(published + exposures, "cell")
     assert cells["exact counts per threshold"].advantage == 1.0
     assert cells["counts of flipped labels"].advantage == 1.0
@@ -148,7 +149,7 @@ def test_dpauc_hides_what_exact_counts_and_curves_betray() -> None:
 
 def test_looks_and_the_number_hide_what_exact_counts_betray() -> None:
     """The published cells are few: even their exact curve betrays less than one at every score."""
-    exposures = inferring.exposures_of(DPAUC(1.0), inferring.QUICK, seed=2)
+    exposures = exposures_of(DPAUC(1.0), seed=2)
     whole = by_release(exposures, "all labels")
     assert whole["exact curve at every score"].advantage == 1.0
     assert whole["exact curve at the same thresholds"].advantage < 0.5
@@ -160,26 +161,19 @@ def test_looks_and_the_number_hide_what_exact_counts_betray() -> None:
 
 
 def test_attacks_on_aucs_have_power_where_epsilon_is_large() -> None:
-    (_, noisy) = by_release(
-        inferring.exposures_of(FedAUC(10.0), inferring.QUICK, seed=0), "one label"
-    ).values()
+    (_, noisy) = by_release(exposures_of(FedAUC(10.0), seed=0), "one label").values()
     assert noisy.advantage > 0.9
 
 
 def test_scores_betray_labels_unless_nobody_knows_whose_they_are() -> None:
-    results = list(
-        by_release(
-            inferring.exposures_of(FedAUC(1.0), inferring.QUICK, seed=3), "from scores"
-        ).values()
-    )
-    linked, alone, many = results
+    linked, alone, many = by_release(exposures_of(FedAUC(1.0), seed=3), "from scores").values()
     assert linked.bounds[0] > 0.4
     assert alone.right == linked.right
     assert not alone.protected
     assert abs(many.advantage) < 0.2
-    plain, noisy = inferring.exposures_of(NoisyScores(1.0), inferring.QUICK, seed=3)
+    plain, noisy = exposures_of(NoisyScores(1.0), seed=3)
     assert noisy.advantage < plain.advantage / 2
-    hidden = inferring.exposures_of(FedAUC(1.0, trust="mpc"), inferring.QUICK, seed=3)
+    hidden = exposures_of(FedAUC(1.0, trust="mpc"), seed=3)
     assert list(by_release(hidden, "from scores")) == ["scores with their records"]
 
 

@@ -80,10 +80,8 @@ def test_ciphertexts_of_neighbours_look_alike() -> None:
 
 
 def test_a_whole_run_is_attacked_where_a_record_spends_twice() -> None:
-    names = [
-        target.name
-        for target in targets(AuditCase("paired-ustatistic", {"kernel": "auc"}, 2, True))
-    ]
+    case = AuditCase("paired-ustatistic", {"kernel": "auc"}, 2, True)
+    names = [target.name for target in targets(case)]
     assert names == ["offer_numbers", "count_positives", "compute_pairs", steps.WHOLE_RUN]
     assert steps.WHOLE_RUN not in [target.name for target in targets(CASES["two-round-auc"][0])]
 

@@ -181,10 +181,8 @@ def test_some_settings_are_not_planned(protocol: tacit.Protocol, said: str) -> N
 
 
 def test_paper_forms_are_not_planned() -> None:
-    for published in (
-        tacit.PublishedHierarchicalAUC(1.0, 4),
-        tacit.PublishedUStatistic("gini", 1.0),
-    ):
+    papers = tacit.PublishedHierarchicalAUC(1.0, 4), tacit.PublishedUStatistic("gini", 1.0)
+    for published in papers:
         assert published.forecast(LONE, EVEN, AUC) is None
 
 

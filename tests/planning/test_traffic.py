@@ -98,13 +98,11 @@ def test_cryptography_is_counted_apart() -> None:
 
 def test_masked_values_are_counted_to_the_byte() -> None:
     scores, labels = tacit.binormal_scores(300, 700, 0.8, seed=0)
-    for thresholds, most, adversary in (
-        (100, 1000, "semi-honest"),
-        (40, 2**20, "semi-honest"),
-        (40, 2**20, "malicious"),
-    ):
+    clients = Clients.split(scores, labels, 5, seed=0)
+    cases = [(100, 1000, "semi-honest"), (40, 2**20, "semi-honest"), (40, 2**20, "malicious")]
+    for thresholds, most, adversary in cases:
         protocol = tacit.EncryptedAUC(thresholds, adversary, most_records=most, perturbed=False)
-        sent = simulate(Clients.split(scores, labels, 5, seed=0), protocol, tp.NoNoise()).bytes_sent
+        sent = simulate(clients, protocol, tp.NoNoise()).bytes_sent
         planned = protocol.traffic(Scenario(1000, 300, 5, 1.0))
         assert planned.bytes_per_client == pytest.approx(sent.mean(), abs=0.5)
         assert planned.rounds == len(protocol.steps)

@@ -78,10 +78,8 @@ def squares(clients: tp.Clients) -> Any:
 )
 def sum_squares(clients: tp.Clients, query: tp.Query) -> dict[str, Any]:
     """The number of records, and the sum of squared errors."""
-    return {
-        "records": clients.records,
-        "errors": np.rint(UNITS * squares(clients)).astype(np.int64).sum(),
-    }
+    errors = np.rint(UNITS * squares(clients)).astype(np.int64).sum()
+    return {"records": clients.records, "errors": errors}
 
 
 @dataclass(frozen=True)

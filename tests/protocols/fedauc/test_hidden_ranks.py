@@ -53,11 +53,8 @@ def test_the_server_is_shown_neither_scores_nor_ranks() -> None:
     for query, reply in seen:
         assert not query.per_client
         assert all(np.asarray(value).size <= CLIENTS.count for value in reply.values())
-    assert [query.step.name for query, _ in seen] == [
-        "offer_sizes",
-        "rank_together",
-        "noisy_hidden_rank_sums",
-    ]
+    names = ["offer_sizes", "rank_together", "noisy_hidden_rank_sums"]
+    assert [query.step.name for query, _ in seen] == names
     assert seen[1][0].view is View.MPC
 
 

@@ -34,11 +34,8 @@ def test_the_first_choice_that_applies_is_taken() -> None:
     local = ScoreHistogram("local", 1.0)
     assert (SHARED.adjacency, local.adjacency) == ("record", "replace")
     assert replace(SHARED, height=None).tree_height(5) == 10
-    assert [ScoreHistogram("exact-sum", height=h).tree_height(5) for h in (None, 1, 24)] == [
-        14,
-        1,
-        24,
-    ]
+    heights = [ScoreHistogram("exact-sum", height=h).tree_height(5) for h in (None, 1, 24)]
+    assert heights == [14, 1, 24]
     assert local.tree_height(10) < ScoreHistogram("local", 5.0).tree_height(10**8)
     assert replace(SHARED, trust=SecureSum(0.99)).min_clients(100) == 1
 
