@@ -44,10 +44,9 @@ import numpy as np
 
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
-from tacit.counts import class_forests, class_scores, tree_budget
+from tacit.counts import class_forests, tree_budget
 from tacit.data.categories import check_names
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.metrics.ranking import auc
 from tacit.metrics.trees import TreeNoise
 from tacit.protocol import audits, releases
 from tacit.protocol.conversation import ONE_REPLICATE
@@ -55,9 +54,13 @@ from tacit.protocol.declared import NO_REPORTS
 from tacit.protocol.scenario import planned_scale
 from tacit.protocols.multiclass import forests, second_round
 from tacit.protocols.shared import counting
-from tacit.protocols.shared.declared import CountingProtocol, forest_model, lowered_noise
+from tacit.protocols.shared.declared import (
+    CountingProtocol,
+    ScoresByClass,
+    forest_model,
+    lowered_noise,
+)
 from tacit.results.curves.score_axis import ScoreAxis
-from tacit.results.figure import MACRO_AUC
 
 HEIGHT, REPORT_HEIGHT, MAX_HEIGHT = 8, 5, 12
 """Height of the trees by default, that of private reports by default, and the largest."""
@@ -82,7 +85,7 @@ epsilon 1."""
 
 
 @dataclass(frozen=True)
-class MulticlassHistogram(CountingProtocol):
+class MulticlassHistogram(ScoresByClass, CountingProtocol):
     """One-versus-rest AUC of every class, their averages, top-1 accuracy and calibration by class.
 
     Parameters
@@ -110,9 +113,6 @@ class MulticlassHistogram(CountingProtocol):
     )
 
     name = "multiclass-histogram"
-    figure = MACRO_AUC
-    categories_setting = "classes"
-    scores_by_class = True
     planning_module = __name__
     setting_order = ("trust", "adjacency", "epsilon")
     replicated_fields = second_round.FIELDS
@@ -207,17 +207,6 @@ class MulticlassHistogram(CountingProtocol):
         parts = tree_budget.epsilon_by_level(height, budget, votes * self.distance, "auc")
         return parts[1:]  # a tree of two classes has its classes on level 1
 
-    def classified(self, clients: tp.Clients) -> tuple[Floats, Integers]:
-        """The scores of all classes, shape (M, C), and the records' classes, shape (M,).
-
-        Raises
-        ------
-        DataError : for clients of other classes than the agreed ones.
-        """
-        return class_scores.scores_by_class(
-            clients, self.classes, bounded=self.score_range is not None
-        )
-
     def votes(self, clients: tp.Clients) -> Mapping[str, Integers]:
         """Each record's cell in its own class's tree and in those of the others; and its hit.
 
@@ -308,11 +297,6 @@ class MulticlassHistogram(CountingProtocol):
             sums = second_round.rounded_sums(self, clients, influences).sum(axis=-1)
         return float(self.expected_result(first, sums).value)
 
-    def exact(self, clients: tp.Clients) -> float:
-        """The mean of the exact one-versus-rest AUCs, which is not private."""
-        problems = class_scores.one_against_rest(clients, *self.classified(clients))
-        return float(np.mean([auc(each.scores, each.labels) for each in problems]))
-
     @classmethod
     def audit_cases(cls) -> tuple[tp.AuditCase, ...]:
         """Every trust model, on small trees; three classes, and two where a record is replaced."""
@@ -359,12 +343,6 @@ class MulticlassHistogram(CountingProtocol):
         classes = cls(epsilon=2.0, height=2, classes=("a", "b", "c"))
         broken = "the noise of classes 30 % too small"
         return lowered_noise(audits.SUMS, "numbers of classes", broken, classes)
-
-    def audit_federation(self, records: int, apart: bool) -> tp.Clients:
-        """Records of all classes in turn, whose scores lie in cells of their own."""
-        return class_scores.in_classes(
-            super().audit_federation(records, apart), self.classes, self.score_scale
-        )
 
     def hostile_query(self, query: tp.Query) -> tp.Query:
         """Published functions under which a record of any class moves the others' sums most.

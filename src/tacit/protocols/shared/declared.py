@@ -9,18 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 import tacit.protocol as tp
-from tacit.arrays import Floats
-from tacit.metrics.ranking import top_hits
+from tacit.arrays import Floats, Integers
+from tacit.counts import class_scores
+from tacit.metrics.ranking import auc, top_hits
 from tacit.privacy import doubles
 from tacit.protocol import audits
 from tacit.protocol.declared import LOCAL, LOCAL_PAGE, NOBODY
 from tacit.protocol.fields import ragged_of
+from tacit.results.figure import MACRO_AUC
 
 SUM_TRUST = (
     "The server is trusted to see sums only. Between real parties that takes secure aggregation; "
@@ -167,6 +169,46 @@ def lowered_noise(
             audits.AuditTrial(topic, broken, True, protocol, lowered),
         )
     )
+
+
+class ScoresByClass(tp.ScaledScores, tp.Declarations):
+    """A protocol for the one-versus-rest AUCs of agreed classes, of each of which there is a score.
+
+    Parameters
+    ----------
+    classes : the names of the classes.
+    """
+
+    classes: tuple[str, ...]
+
+    figure: ClassVar[str] = MACRO_AUC
+    categories_setting = "classes"
+    scores_by_class = True
+
+    def classified(self, clients: tp.Clients) -> tuple[Floats, Integers]:
+        """The scores of all classes, shape (M, C), and the records' classes, shape (M,).
+
+        Raises
+        ------
+        DataError : for clients of other classes than the agreed ones.
+        """
+        return class_scores.scores_by_class(
+            clients, self.classes, bounded=self.score_range is not None
+        )
+
+    def problems(self, clients: tp.Clients) -> Iterator[tp.Clients]:
+        """Each class against the rest."""
+        return class_scores.one_against_rest(clients, *self.classified(clients))
+
+    def exact(self, clients: tp.Clients) -> float:
+        """The mean of the exact one-versus-rest AUCs, which is not private."""
+        return float(np.mean([auc(each.scores, each.labels) for each in self.problems(clients)]))
+
+    def audit_federation(self, records: int, apart: bool) -> tp.Clients:
+        """Records of all classes in turn, whose scores lie in cells of their own."""
+        return class_scores.in_classes(
+            super().audit_federation(records, apart), self.classes, self.score_scale
+        )
 
 
 REPORTING = 8

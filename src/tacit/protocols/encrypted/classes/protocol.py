@@ -7,7 +7,7 @@ figures: C certain ranges, and that of their mean. Predictions, and who sees wha
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, ClassVar, Literal
@@ -15,19 +15,18 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 import tacit.protocol as tp
-from tacit.arrays import Floats, Integers
+from tacit.arrays import Floats
 from tacit.counts import class_scores
 from tacit.crypto import masking
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.secure_sum.masking import derive
 from tacit.data.categories import check_names
-from tacit.metrics.ranking import auc
 from tacit.protocol import audits, declared
 from tacit.protocols.encrypted import confirming, hidden, protocol, sessions, steps
 from tacit.protocols.encrypted.masked_scheme import Certain, MaskedScheme, class_cells
 from tacit.protocols.encrypted.masked_sides import MaskedParty
+from tacit.protocols.shared.declared import ScoresByClass
 from tacit.results.estimate import Estimate
-from tacit.results.figure import MACRO_AUC
 from tacit.results.parts import Breakdown, Part
 
 ABSENT = (
@@ -255,7 +254,7 @@ def pieces(message: bytes, count: int) -> list[bytes]:
 
 
 @dataclass(frozen=True)
-class EncryptedClassAUC(hidden.HiddenAUC, tp.Protocol):
+class EncryptedClassAUC(ScoresByClass, hidden.HiddenAUC, tp.Protocol):
     """One-versus-rest AUC of every class and their mean, exact on the thresholds, without noise.
 
     One session on masked values over all classes (``encrypted.classes``, which derives what it
@@ -314,9 +313,6 @@ class EncryptedClassAUC(hidden.HiddenAUC, tp.Protocol):
     reveal: Literal["parties", "aggregator"] = hidden.reveal_setting("AUCs")
 
     name = "encrypted-class-auc"
-    figure = MACRO_AUC
-    categories_setting = "classes"
-    scores_by_class = True
     planning_module = __name__
     state_types = (*sessions.STATE_TYPES, ClassesRevealed)
     steps = (steps.meet, steps.seal_secret, send_masked_classes, open_masked_classes)
@@ -340,17 +336,6 @@ class EncryptedClassAUC(hidden.HiddenAUC, tp.Protocol):
     def auc_count(self) -> int:
         """That of every class."""
         return len(self.classes)
-
-    def classified(self, clients: tp.Clients) -> tuple[Floats, Integers]:
-        """The scores of all classes, shape (M, C), and the records' classes, shape (M,).
-
-        Raises
-        ------
-        DataError : for clients of other classes than the agreed ones.
-        """
-        return class_scores.scores_by_class(
-            clients, self.classes, bounded=self.score_range is not None
-        )
 
     def conversation(self, clients: int) -> tp.Conversation:
         """Introductions, a secret, masked counts of all classes, and answers that parties open."""
@@ -376,20 +361,6 @@ class EncryptedClassAUC(hidden.HiddenAUC, tp.Protocol):
         """The AUCs of all classes, shape (C,) each, with their mean."""
         warnings = (UNWEIGHTED_NOTE, *self.standing_warnings)
         return result_by_class(self.classes, area, half_range, warnings)
-
-    def exact(self, clients: tp.Clients) -> float:
-        """The mean of the exact one-versus-rest AUCs, which is not private."""
-        return float(np.mean([auc(each.scores, each.labels) for each in self.problems(clients)]))
-
-    def audit_federation(self, records: int, apart: bool) -> tp.Clients:
-        """Records of all classes in turn."""
-        return class_scores.in_classes(
-            super().audit_federation(records, apart), self.classes, self.score_scale
-        )
-
-    def problems(self, clients: tp.Clients) -> Iterable[tp.Clients]:
-        """Each class against the rest."""
-        return class_scores.one_against_rest(clients, *self.classified(clients))
 
 
 def classes_families(scenario: tp.Scenario) -> list[tp.Family]:
