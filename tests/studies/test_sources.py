@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tacit.metrics.ranking import auc
-from tacit_studies.sources import LARGE, SMALL, Scores, with_auc
+from tacit_studies.sources import LARGE, SMALL, Scores, _area, with_auc
 from tests.studies.sources import FEW, SOME, real_clients
 
 
@@ -39,6 +39,14 @@ def test_scores_at_both_ends_are_moved_inside() -> None:
     shifted = with_auc(scores, labels, 0.75)
     assert shifted.min() > 0
     assert shifted.max() < 1
+
+
+def test_the_area_counts_ties_one_half() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.integers(0, 9, 60).astype(float)
+    labels = rng.integers(0, 2, 60).astype(np.int8)
+    ours, theirs = np.sort(scores[labels == 1]), np.sort(scores[labels == 0])
+    assert _area(ours, theirs) == pytest.approx(auc(scores, labels), abs=1e-15)
 
 
 def test_a_file_is_a_source(tmp_path: Path) -> None:
