@@ -15,20 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tacit import Clients, ClientState, DataError, binormal_scores, evaluate
+from tacit import Clients, ClientState, DataError, evaluate
 from tacit.local.pair_kernels import KERNELS, PairTables, opposite_classes
+from tacit.local.ustatistic import kernels
 from tacit.local.ustatistic.estimate import symbol_counts
-from tacit.local.ustatistic.kernels import (
-    MAX_SYMBOLS,
-    Area,
-    Collision,
-    Gini,
-    Kendall,
-    Listed,
-    Own,
-    Range,
-    Scaled,
-)
 from tacit.local.ustatistic.protocol import UStatistic, planned_bins, random_symbols
 from tacit.metrics.pairwise import pair_mean
 from tacit.metrics.ranking import auc
@@ -37,7 +27,6 @@ from tacit.privacy.mechanisms.response import Bits
 from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.privacy.symbols import SymbolResponse
 from tacit.protocol.conversation import Query
-from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
 from tacit.testing import checks
 from tests.federations import federations
@@ -45,7 +34,7 @@ from tests.local.test_errors import rated, spread_out
 
 GRID = tuple(range(6))
 
-CUT: dict[str, Any] = {"gini": Gini, "kendall": Kendall, "auc": Area}
+CUT: dict[str, Any] = {"gini": kernels.Gini, "kendall": kernels.Kendall, "auc": kernels.Area}
 
 
 Floats = NDArray[np.float64]
@@ -69,15 +58,15 @@ def one_each(
 def listed(kernel: Any, values: Sequence[float] = GRID) -> Any:
     """A kernel on listed values, by its word; or a function of one's own."""
     if not isinstance(kernel, str):
-        return Own(kernel, values)
+        return kernels.Own(kernel, values)
     if kernel == "collision":
-        return Collision(values)
-    return CUT[kernel](Listed(values))
+        return kernels.Collision(values)
+    return CUT[kernel](kernels.Listed(values))
 
 
 def cut(kernel: str, bins: int) -> Any:
     """A kernel on the unit range, cut into so many bins."""
-    return CUT[kernel](Range(bins=bins))
+    return CUT[kernel](kernels.Range(bins=bins))
 
 
 def every_outcome(response: SymbolResponse, records: list[int]) -> tuple[Floats, NDArray[np.int64]]:
@@ -186,13 +175,13 @@ def test_crowded_bins_are_known_to_hide_much(kernel: str, bins: int) -> None:
 
 PROTOCOLS = {
     "gini": UStatistic(listed("gini"), 1.0),
-    "gini-range": UStatistic(Gini(Range(-1.0, 5.0)), 1.0),
+    "gini-range": UStatistic(kernels.Gini(kernels.Range(-1.0, 5.0)), 1.0),
     "collision": UStatistic(listed("collision"), 1.0),
     "kendall": UStatistic(listed("kendall"), 1.0),
-    "kendall-mixed": UStatistic(Kendall(Range(0, 5, 3), Listed(GRID)), 1.0),
-    "auc": UStatistic(Area(Range(0, 5, 5)), 1.0),
+    "kendall-mixed": UStatistic(kernels.Kendall(kernels.Range(0, 5, 3), kernels.Listed(GRID)), 1.0),
+    "auc": UStatistic(kernels.Area(kernels.Range(0, 5, 5)), 1.0),
     "own": UStatistic(listed(np.eye(6) * 2), 1.0),
-    "many-symbols": UStatistic(Gini(Range(0, 5, 300)), 1.0),
+    "many-symbols": UStatistic(kernels.Gini(kernels.Range(0, 5, 300)), 1.0),
 }
 few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
@@ -270,8 +259,8 @@ def test_bins_follow_the_papers_rule() -> None:
     assert UStatistic("kendall", 4.0).bins_for(10_000) == round(math.sqrt(20))
     assert UStatistic("gini", 0.01).bins_for(16) == 2
     assert UStatistic(cut("gini", 7), 4.0).bins_for(10_000) == 7
-    assert UStatistic("auc", 700.0).bins_for(10**12) == MAX_SYMBOLS // 2
-    assert UStatistic("kendall", 700.0).bins_for(10**20) == math.isqrt(MAX_SYMBOLS)
+    assert UStatistic("auc", 700.0).bins_for(10**12) == kernels.MAX_SYMBOLS // 2
+    assert UStatistic("kendall", 700.0).bins_for(10**20) == math.isqrt(kernels.MAX_SYMBOLS)
 
 
 def test_results_name_their_figure_and_settings() -> None:
@@ -283,7 +272,9 @@ def test_results_name_their_figure_and_settings() -> None:
         "kernel": "kendall(domain=listed(values=0 1 2 3 4 5))",
         "epsilon": 2.0,
     }
-    area = evaluate(clients, UStatistic(Area(Range(0, 5, 6)), 2.0), seed=0, exact=True)
+    area = evaluate(
+        clients, UStatistic(kernels.Area(kernels.Range(0, 5, 6)), 2.0), seed=0, exact=True
+    )
     assert area.auc.value == area.estimate.value
     assert area.exact == auc(clients.scores, clients.labels)
     assert area.positives == pytest.approx(clients.positives, rel=0.2)
@@ -299,13 +290,13 @@ def test_results_name_their_figure_and_settings() -> None:
     [
         (lambda: UStatistic("x", 1.0), "kernel must be one of gini, collision, kendall, auc, own"),
         (lambda: cut("gini", 1), "bins must be a number of at least 2, got 1"),
-        (lambda: Range(bins=2.5), "bins must be a number of at least 2, got 2.5"),  # type: ignore[arg-type]
+        (lambda: kernels.Range(bins=2.5), "bins must be a number of at least 2, got 2.5"),  # type: ignore[arg-type]
         (lambda: UStatistic(cut("gini", 5000), 1.0), "must have 2 to 4096 symbols, got 5000"),
         (lambda: UStatistic(listed("gini", (1,)), 1.0), "must have 2 to 4096 symbols, got 1"),
         (lambda: UStatistic(listed("gini", range(5000)), 1.0), "2 to 4096 symbols, got 5000"),
-        (lambda: Listed((1, 3, 2)), "values must ascend, got 2 after 3"),
-        (lambda: Collision((1, math.nan)), "values must be finite"),
-        (lambda: Range(1, 1), r"from a lower to a higher end, got 1.0 to 1.0"),
+        (lambda: kernels.Listed((1, 3, 2)), "values must ascend, got 2 after 3"),
+        (lambda: kernels.Collision((1, math.nan)), "values must be finite"),
+        (lambda: kernels.Range(1, 1), r"from a lower to a higher end, got 1.0 to 1.0"),
         (lambda: UStatistic("collision", 1.0), "kernel: collision needs values"),
         (lambda: UStatistic("own", 1.0), "kernel: own needs function"),
         (lambda: UStatistic("own(function=1)", 1.0), "function cannot be written as a text"),
@@ -363,28 +354,6 @@ def test_bins_suit_the_number_of_records_not_of_clients() -> None:
     assert not any("bins" in each for each in warned)
 
 
-def test_bins_of_the_auc_may_lie_on_a_scale() -> None:
-    """The same draws over crowded scores: even bins have nearly all of them in the first one."""
-    scores, labels = binormal_scores(20_000, 20_000, 0.8, seed=1)
-    crowded = scipy.special.expit(scipy.special.logit(scores) - 5.0)
-    clients = Clients.from_arrays(crowded, labels)
-    raw = Clients.from_arrays(scipy.special.logit(crowded), labels)
-    even = UStatistic(cut("auc", 16), 6.0)
-    scaled = UStatistic(Area(Scaled("probability", 16)), 6.0)
-    values = {
-        protocol.values_axis.scale: repeat_results(data, protocol, 10, seed=0).value
-        for protocol, data in (
-            (even, clients),
-            (scaled, clients),
-            (scaled.for_unit("log-odds"), raw),
-        )
-    }
-    exact = even.exact(clients)
-    assert abs(values["even"].mean() - exact) > 0.1
-    assert abs(values["probability"].mean() - exact) < 0.03
-    np.testing.assert_allclose(values["log-odds"], values["probability"], atol=1e-9)
-
-
 def test_both_axes_of_kendall_lie_on_the_scale() -> None:
     rng = np.random.default_rng(0)
     first = rng.normal(0, 1, 20_000)
@@ -392,14 +361,14 @@ def test_both_axes_of_kendall_lie_on_the_scale() -> None:
         scipy.special.expit(4 * each - 5) for each in (first, first + rng.normal(0, 1, 20_000))
     )
     clients = Clients.from_values(values, second=second)
-    protocol = UStatistic(Kendall(Scaled("probability", 16)), 8.0)
+    protocol = UStatistic(kernels.Kendall(kernels.Scaled("probability", 16)), 8.0)
     assert [axis.scale for axis in protocol.axes] == ["probability"] * 2
     estimate = evaluate(clients, protocol, seed=0).estimate
     assert abs(estimate.value - protocol.exact(clients)) < 0.1
 
 
 def test_a_scale_is_for_kernels_of_the_order_alone() -> None:
-    for kept in (Area(Range(0, 2)), listed("auc", (1, 2, 3))):
+    for kept in (kernels.Area(kernels.Range(0, 2)), listed("auc", (1, 2, 3))):
         assert UStatistic(kept, 1.0).for_unit("log-odds").kernel == kept
     gini = UStatistic("gini", 1.0)
     assert gini.for_unit("log-odds") is gini

@@ -5,28 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tacit_studies.secure_sums import scopes, weakened
 from tacit_studies.secure_sums.attacks import short_delivery
 from tacit_studies.secure_sums.clients import HonestClients
 from tacit_studies.secure_sums.exhausting import Scope, exhaust
-from tacit_studies.secure_sums.scopes import (
-    agreed,
-    complete_scopes,
-    many_clients,
-    many_lists_scopes,
-    ring_scopes,
-)
 from tacit_studies.secure_sums.searching import determined, search
 from tacit_studies.secure_sums.setting import Part, Setting, complete
 from tacit_studies.secure_sums.strategy import Story, truthful
-from tacit_studies.secure_sums.weakened import (
-    Attack,
-    broken_without_hint,
-    exhausted,
-    hints,
-    known_attacks,
-)
 
-KNOWN = list(known_attacks())
+KNOWN = list(weakened.known_attacks())
 
 
 def named(setting: Setting) -> str:
@@ -36,13 +23,13 @@ def named(setting: Setting) -> str:
 
 
 @pytest.mark.parametrize("attack", KNOWN, ids=lambda attack: named(attack.setting))
-def test_a_known_attack_opens_what_it_opened(attack: Attack) -> None:
+def test_a_known_attack_opens_what_it_opened(attack: weakened.Attack) -> None:
     least, _ = determined(HonestClients(attack.setting), attack.attempts)
     assert least == attack.vectors < attack.setting.allowed
 
 
 @pytest.mark.parametrize("attack", KNOWN, ids=lambda attack: named(attack.setting))
-def test_the_whole_rule_withstands_a_known_attack(attack: Attack) -> None:
+def test_the_whole_rule_withstands_a_known_attack(attack: weakened.Attack) -> None:
     least, refused = determined(HonestClients(attack.whole), attack.attempts)
     assert least == 0 or least >= attack.setting.allowed
     assert refused
@@ -62,7 +49,7 @@ def test_the_threshold_of_the_complete_graph_alone_stops_a_shortened_delivery_to
     assert determined(HonestClients(lacking), [attempt])[0] == 0
 
 
-@pytest.mark.parametrize("setting", broken_without_hint(), ids=named)
+@pytest.mark.parametrize("setting", weakened.broken_without_hint(), ids=named)
 def test_a_search_without_hints_breaks_a_weakened_rule(setting: Setting) -> None:
     result = search(setting, 12_000, seed=20, until_broken=True)
     assert result.is_broken(setting)
@@ -73,7 +60,7 @@ def test_a_search_without_hints_breaks_a_weakened_rule(setting: Setting) -> None
     "scope",
     [
         pytest.param(scope, marks=pytest.mark.thorough) if place == 0 else scope
-        for place, scope in enumerate(exhausted())
+        for place, scope in enumerate(weakened.exhausted())
     ],
     ids=lambda scope: named(scope.setting),
 )
@@ -84,38 +71,38 @@ def test_an_exhaustive_search_breaks_a_weakened_rule(scope: Scope) -> None:
 
 @pytest.mark.parametrize("clients", [2, 3, 4])
 def test_no_strategy_at_all_breaks_the_whole_rule_of_few_clients(clients: int) -> None:
-    scopes = list(complete_scopes(clients))
+    tried = list(scopes.complete_scopes(clients))
     if clients > 2:
-        scopes += ring_scopes(clients) if clients == 4 else many_lists_scopes(clients)
-    for scope in scopes:
+        tried += scopes.ring_scopes(clients) if clients == 4 else scopes.many_lists_scopes(clients)
+    for scope in tried:
         found = exhaust(scope)
         assert found.least == 0 or found.least >= scope.setting.allowed, scope.setting.describe()
         assert not found.continued, "an attempt that was given up revealed a sum"
-    assert any(exhaust(scope).disclosing for scope in scopes), "no strategy revealed any sum"
+    assert any(exhaust(scope).disclosing for scope in tried), "no strategy revealed any sum"
 
 
 def test_renamed_assignments_are_tried_once_and_counted_all() -> None:
     """Three clients, each silent or told one of three sets that contain it and somebody else."""
-    (scope,) = [one for one in complete_scopes(3) if one.setting.rule.min_clients == 2]
+    (scope,) = [one for one in scopes.complete_scopes(3) if one.setting.rule.min_clients == 2]
     result = exhaust(scope)
     assert (result.assignments, result.classes) == (4**3, 16)
 
 
-@pytest.mark.parametrize("setting", [one for one, _ in many_clients()], ids=Setting.describe)
+@pytest.mark.parametrize("setting", [one for one, _ in scopes.many_clients()], ids=Setting.describe)
 def test_no_searched_strategy_breaks_the_whole_rule(setting: Setting) -> None:
     """The audit tries 100,000 strategies; here 500 of 10 clients, and as many calls of more."""
-    agreements = sum(one.clients == setting.clients for one, _ in many_clients())
+    agreements = sum(one.clients == setting.clients for one, _ in scopes.many_clients())
     strategies = 5_000 // setting.clients
-    result = search(setting, -(-strategies // agreements), seed=7, starts=hints(setting))
+    result = search(setting, -(-strategies // agreements), seed=7, starts=weakened.hints(setting))
     assert not result.is_broken(setting)
     assert result.least >= setting.allowed, "no strategy revealed any sum"
     assert result.refusals > 0.5 * result.strategies
 
 
 def test_a_plan_of_100000_strategies_at_every_size() -> None:
-    assert sum(number for _, number in many_clients()) == 100_000
-    assert {setting.clients for setting, _ in many_clients()} == {10, 64, 100, 200}
-    assert agreed(10).threshold == agreed(10).rule.certificate
+    assert sum(number for _, number in scopes.many_clients()) == 100_000
+    assert {setting.clients for setting, _ in scopes.many_clients()} == {10, 64, 100, 200}
+    assert scopes.agreed(10).threshold == scopes.agreed(10).rule.certificate
 
 
 def test_more_colluders_than_the_rule_bears_are_refused() -> None:

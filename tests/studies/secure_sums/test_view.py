@@ -9,13 +9,7 @@ import pytest
 from numpy.linalg import matrix_rank
 from numpy.typing import NDArray
 
-from tacit_studies.secure_sums.view import (
-    NOWHERE,
-    determined_sums,
-    least_combination,
-    least_sum,
-    sums_of,
-)
+from tacit_studies.secure_sums import view
 
 Rows = NDArray[np.int64]
 
@@ -57,7 +51,7 @@ def test_determined_sums_span_what_the_equations_do() -> None:
         partners &= ~np.eye(clients, dtype=np.bool_)
         sent = partners.any(1)
         seeds, keys = rng.random(clients) < 0.8, rng.random(clients) < 0.25
-        sums = sums_of(determined_sums(partners, seeds & sent, keys))
+        sums = view.sums_of(view.determined_sums(partners, seeds & sent, keys))
         system = equations(partners, seeds, keys)
         assert len(sums) == matrix_rank(system) - matrix_rank(system[:, clients:])
         for one in sums:
@@ -73,12 +67,12 @@ def test_many_views_are_solved_as_one_is() -> None:
     partners = rng.random((50, 6, 6)) < 0.5
     partners |= partners.swapaxes(1, 2)
     readable, keys = rng.random((50, 6)) < 0.8, rng.random((50, 6)) < 0.2
-    labels = determined_sums(partners, readable, keys)
+    labels = view.determined_sums(partners, readable, keys)
     for index, row in enumerate(labels):
-        assert (row == determined_sums(partners[index], readable[index], keys[index])).all()
-        sizes = [len(one) for one in sums_of(row)]
-        assert least_sum(labels)[index] == min(sizes, default=0)
-        assert sum(sizes) == (row != NOWHERE).sum()
+        assert (row == view.determined_sums(partners[index], readable[index], keys[index])).all()
+        sizes = [len(one) for one in view.sums_of(row)]
+        assert view.least_sum(labels)[index] == min(sizes, default=0)
+        assert sum(sizes) == (row != view.NOWHERE).sum()
 
 
 def test_the_least_combination_is_that_of_all_coefficients() -> None:
@@ -89,9 +83,9 @@ def test_the_least_combination_is_that_of_all_coefficients() -> None:
         sums = [frozenset(np.flatnonzero(row).tolist()) for row in rows if row.any()]
         combined = np.array(list(product(range(8), repeat=len(rows)))) @ rows % 8
         sizes = (combined != 0).sum(1)
-        assert least_combination(sums) == min(sizes[sizes > 0], default=0)
+        assert view.least_combination(sums) == min(sizes[sizes > 0], default=0)
 
 
 def test_no_more_sums_are_combined_than_can_be_tried() -> None:
     with pytest.raises(ValueError, match="at most 16 independent sums can be combined, got 17"):
-        least_combination(frozenset({k, k + 1}) for k in range(17))
+        view.least_combination(frozenset({k, k + 1}) for k in range(17))
