@@ -84,9 +84,7 @@ def test_without_a_name_results_are_not_paired() -> None:
 
 
 def test_without_a_signal_there_is_no_difference() -> None:
-    silent = {**content("fedauc")["auc"], "value": None, "interval": [None, None]}
-    made = Result("silent", {**ONE.content, "auc": silent, "fingerprint": "silent"})
-    (observed,) = differences([ONE, made])
+    (observed,) = differences([ONE, result("silent", federation=FEDERATION)])
     assert not observed.known
     assert not observed.significant
 

@@ -178,10 +178,7 @@ def test_a_simulation_is_announced_first_and_a_release_is_not() -> None:
 
 
 def test_no_signal_and_no_interval_are_said_in_words() -> None:
-    nothing = {"value": None, "interval": [None, None], "population_interval": [None, None]}
-    silent = content("fedauc")["auc"] | nothing
-    made = Result.of(changed(content("fedauc"), auc=silent), "silent")
-    assert "The noise left no signal" in report([made])
+    assert "The noise left no signal" in report([result("silent")])
     assert "no interval is given" in report([result("noisy-scores")])
     errors = {"privacy_error": 1.0, "approximation_error": 0.0, "sampling_error": 0.0}
     intervals = {"interval": [0.0, 1.0], "population_interval": [0.0, 1.0]}
