@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tacit import Clients, ClientState, DataError, evaluate
+from tacit.data.ragged import Ragged
 from tacit.local.pair_kernels import KERNELS, PairTables, opposite_classes
 from tacit.local.ustatistic import kernels
 from tacit.local.ustatistic.estimate import symbol_counts
@@ -42,17 +43,6 @@ Floats = NDArray[np.float64]
 
 def half_square(x: Floats, y: Floats) -> Floats:
     return (x - y) ** 2 / 2
-
-
-def one_each(
-    values: Any, second: Any = None, labels: Any = None, offsets: NDArray[np.int64] | None = None
-) -> Clients:
-    """Clients of one record each, or cut at ``offsets``."""
-    scores = np.asarray(values, dtype=np.float64)
-    marks = np.zeros(scores.size) if labels is None else np.asarray(labels)
-    cuts = np.arange(scores.size + 1, dtype=np.int64) if offsets is None else offsets
-    others = None if second is None else np.asarray(second, dtype=np.float64)
-    return Clients(scores, marks.astype(np.int8), cuts, second=others)
 
 
 def listed(kernel: Any, values: Sequence[float] = GRID) -> Any:
@@ -89,7 +79,7 @@ def test_the_estimate_is_unbiased_over_all_outcomes(kernel: Any, epsilon: float)
     """Exact expectation over the 243 outcomes of five records with three values."""
     records = [0, 2, 2, 1, 0]
     protocol = UStatistic(listed(kernel, (1, 2, 4)), epsilon)
-    clients = one_each(np.array([1, 2, 4])[records])
+    clients = Clients.from_values(np.array([1, 2, 4])[records])
     response = SymbolResponse(3, epsilon)
     chances, counts = every_outcome(response, records)
     assert chances.sum() == pytest.approx(1.0)
@@ -158,7 +148,7 @@ def test_crowded_bins_are_known_to_hide_much(kernel: str, bins: int) -> None:
     """Nearly all values in one bin: the error is large, and the interval still covers."""
     plain = spread_out(5_000, 5_000)
     assert plain.second is not None
-    clients = one_each(plain.scores / 12, plain.second / 12, plain.labels)
+    clients = replace(plain, scores=plain.scores / 12, second=plain.second / 12)
     protocol = UStatistic(cut(kernel, bins), 60.0)
     result = evaluate(clients, protocol, seed=0, exact=True)
     assert any("what the bins hide" in warning for warning in result.warnings)
@@ -225,7 +215,7 @@ def test_a_symbol_travels_in_as_few_bytes_as_it_needs(name: str, width: int) -> 
 
 def test_reports_of_a_client_are_sorted_and_those_of_others_are_not_mixed_in() -> None:
     values = np.array([5, 3, 0, 4, 1, 2, 2])
-    clients = one_each(values, offsets=np.array([0, 4, 7]))
+    clients = Clients.from_values(values, client_ids=np.repeat([0, 1], [4, 3]))
     query = asked(PROTOCOLS["gini"], 2)
     reply = random_symbols.answer(clients, query, NoNoise(), ClientState())
     assert reply["symbols"].values.tolist() == [0, 3, 4, 5, 1, 2, 2]  # type: ignore[union-attr]
@@ -323,7 +313,7 @@ def test_settings_outside_their_range_are_refused(make: Callable[[], Any], messa
 
 def test_a_symbol_that_does_not_exist_is_refused() -> None:
     with pytest.raises(DataError, match="symbols must be below 6, got 9"):
-        symbol_counts({"symbols": one_each([0, 9]).ragged(np.array([0, 9], dtype=np.uint8))}, 6)
+        symbol_counts({"symbols": Ragged(np.array([0, 9], dtype=np.uint8), np.arange(3))}, 6)
 
 
 def test_weak_results_say_so() -> None:
@@ -337,7 +327,8 @@ def test_weak_results_say_so() -> None:
     assert "class" in said["auc"]
     silent = [evaluate(clients, UStatistic(listed("auc"), 0.1), seed=s) for s in range(20)]
     assert not all(result.has_signal for result in silent)
-    rare = one_each(np.arange(4_000) % 6, labels=np.arange(4_000) < 60)
+    places = np.arange(4_000)
+    rare = Clients.from_arrays(places % 6, places < 60, places)
     warned = evaluate(rare, UStatistic(listed("auc"), 1.0), seed=0).warnings[-1]
     assert "the smaller class is estimated at" in warned or "not enough signal" in warned
 
@@ -347,7 +338,7 @@ def test_bins_suit_the_number_of_records_not_of_clients() -> None:
     few = Clients.split(scores, np.zeros(5_000), 3, seed=0)
     replies = [
         simulate(clients, UStatistic("gini", 4.0), NoNoise()).server_result.value
-        for clients in (few, one_each(scores))
+        for clients in (few, Clients.from_values(scores, client_ids=np.arange(5_000)))
     ]
     assert float(replies[0]) == pytest.approx(float(replies[1]), rel=1e-12)
     warned = evaluate(few, UStatistic("gini", 4.0)).warnings

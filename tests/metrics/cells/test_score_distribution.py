@@ -25,15 +25,6 @@ def opened(values: Any) -> ScoreDistribution:
     return ScoreDistribution(EDGES, np.asarray(values, dtype=np.float64))
 
 
-@given(SHARES)
-def test_it_rises_from_0_to_1_through_the_published_values(values: list[float]) -> None:
-    made = closed(values)
-    found = made.at(np.linspace(0, 1, 400))
-    assert np.all(np.diff(found) >= -1e-12)
-    np.testing.assert_allclose(found[[0, -1]], [0, 1], atol=1e-12)
-    np.testing.assert_allclose(made.at(EDGES), values, atol=1e-12)
-
-
 @given(SHARES, st.floats(0, 1))
 def test_it_is_scipy_s_monotone_cubic(values: list[float], score: float) -> None:
     knots, reached = np.concatenate([[0.0], EDGES, [1.0]]), np.array([0.0, *values, 1.0])
