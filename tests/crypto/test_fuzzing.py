@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,10 +14,6 @@ from hypothesis import strategies as st
 
 from tacit.crypto.homomorphic import engine, keys
 from tacit.crypto.homomorphic.keys import Introduction, Meeting, Member
-from tacit.crypto.masking import MaskedValueError
-from tacit.protocols.encrypted.protocol import EncryptedAUC
-from tacit.protocols.encrypted.sessions import as_field
-from tacit.protocols.published.fhe.protocol import FheAUC
 from tests.crypto.changing import Change, changed, changes
 
 ROOT = Path(__file__).parents[2]
@@ -76,37 +71,6 @@ def test_introductions_and_boxes(noise: bytes, how: list[Change]) -> None:
     for message in others(INTRODUCTION, noise, how):
         with pytest.raises(engine.HomomorphicError):
             Meeting.of([MEMBERS[0].introduction, Introduction.unpacked(message)], b"terms")
-
-
-def refuses(protocol: Any, *replies: dict[str, list[bytes]]) -> None:
-    """An aggregator takes replies of two parties but the last."""
-    conversation = protocol.conversation(2)
-    next(conversation)
-    *before, last = [{name: as_field(each) for name, each in reply.items()} for reply in replies]
-    for reply in before:
-        conversation.send(reply)
-    with pytest.raises((engine.HomomorphicError, MaskedValueError)):
-        conversation.send(last)
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.binary(max_size=2000), changes())
-def test_an_aggregator_refuses_replies_that_are_no_messages(
-    noise: bytes, how: list[Change]
-) -> None:
-    """Introductions, then keys, boxes and words, from hostile parties; any words of the field add
-    up."""
-    for protocol in (FheAUC(10, most_records=5000), EncryptedAUC(10, most_records=5000)):
-        valid = [Member.new(protocol.terms).introduction.packed for _ in range(2)]
-        for bad in others(valid[1], noise, how):
-            refuses(protocol, {"introduction": [valid[0], bad]})
-        met, boxes = {"introduction": valid}, {"boxes": [noise, b""]}
-        if isinstance(protocol, FheAUC):
-            refuses(protocol, met, boxes | {"keys": [noise, b""]})
-            refuses(protocol, met, {"boxes": [bytes(48), b""], "keys": [noise, b""]})
-        else:
-            refuses(protocol, met, boxes)
-            refuses(protocol, met, {"boxes": [bytes(32), b""]}, {"counts": [noise, noise]})
 
 
 @many
