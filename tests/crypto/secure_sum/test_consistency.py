@@ -105,18 +105,6 @@ def test_shares_of_others_than_the_announced_neighbours_are_refused(
         rules.check_delivery(RING, 0, np.arange(12), announced, owners)
 
 
-def test_a_certificate_has_tau_signers_that_stayed_and_an_end_tau_statements() -> None:
-    stayed = ALL - {9}
-    rules.check_certificate(TEN, stayed, range(7))
-    with pytest.raises(TooFewError, match="7 clients must have signed the same lists, got 6"):
-        rules.check_certificate(TEN, stayed, [*range(6), 0])
-    with pytest.raises(RefusedError, match="client 9 signed lists, but is not listed as having"):
-        rules.check_certificate(TEN, stayed, [*range(6), 9])
-    rules.check_restart(TEN, ALL, b"d", dict.fromkeys(range(7), b"e"))
-    with pytest.raises(TooFewError, match="7 clients must have given up the last attempt, got 6"):
-        rules.check_restart(TEN, ALL, b"d", dict.fromkeys(range(6), b"d"))
-
-
 def test_on_a_ring_everybody_announced_gives_the_attempt_up() -> None:
     announced = frozenset(range(11))
     told = dict.fromkeys(announced, b"d")
