@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-from functools import cache
 from typing import Any
 
 import pytest
@@ -14,10 +12,10 @@ import tacit
 from tacit.protocols.multiclass.protocol import PUBLISHED
 from tacit.reporting.page import report
 from tacit.reporting.tables import COLUMNS, as_csv, as_markdown
-from tacit.results.saved.reading import Result
-from tests.classified import CLASSES, GROUPS, class_clients, group_clients
-from tests.federations import binormal_clients
+from tacit.results.saved.reading import Result, document_of
+from tests.classified import CLASSES, GROUPS, class_clients
 from tests.reporting.examples import changed, content, result
+from tests.reporting.hostile import documents
 
 
 def test_values_have_a_line_for_every_figure() -> None:
@@ -76,31 +74,13 @@ def test_real_numbers_have_only_their_distribution() -> None:
     assert "r0-smooth-title" not in page
 
 
-def made(name: str, evaluation: tacit.Evaluation) -> Result:
-    content: dict[str, Any] = json.loads(json.dumps(evaluation.to_dict()))
-    return Result.of(content, name)
-
-
-@cache
-def of_classes() -> Result:
-    protocol = tacit.MulticlassHistogram(epsilon=4.0, classes=CLASSES)
-    return made("classes", tacit.evaluate(class_clients(4000), protocol, seed=1))
-
-
-@cache
-def of_groups() -> Result:
-    protocol = tacit.GroupedHistogram(epsilon=4.0, group_names=GROUPS, thresholds=(0.4,))
-    return made("groups", tacit.evaluate(group_clients(4000), protocol, seed=1))
-
-
-@cache
-def of_sites() -> Result:
-    clients = binormal_clients(3000, 3000, 4)
-    return made("sites", tacit.evaluate(clients, tacit.DPAUC(4.0, 100), seed=1))
+def small(name: str) -> Any:
+    """A file of ``hostile.documents``."""
+    return document_of(documents()[name], name)
 
 
 def test_classes_stand_before_the_cost_with_their_averages() -> None:
-    page = report([of_classes()])
+    page = report([small("classes")])
     texts = (
         "Macro AUC</h2>",
         "Classes</h2>",
@@ -113,9 +93,9 @@ def test_classes_stand_before_the_cost_with_their_averages() -> None:
     assert "For a reviewer" not in page
 
 
-@pytest.mark.parametrize("make", [of_classes, of_groups, of_sites])
-def test_the_checklist_names_only_sections_of_the_page(make: Any) -> None:
-    page = report([make()])
+@pytest.mark.parametrize("name", ["classes", "private groups", "sites"])
+def test_the_checklist_names_only_sections_of_the_page(name: str) -> None:
+    page = report([small(name)])
     checklist = page[page.index("Items of the checklist") :].split("</table>")[0]
     for heading in ("For a reviewer", "Choose a threshold", "Classes", "Private groups", "Sites"):
         named = f"under {heading}" in checklist
@@ -123,21 +103,22 @@ def test_the_checklist_names_only_sections_of_the_page(make: Any) -> None:
 
 
 def test_rates_of_groups_state_their_threshold() -> None:
-    page = report([of_groups()])
-    threshold = of_groups().content["groups"][0]["measures"]["true positive rate"]["threshold"]
+    groups = small("private groups")
+    page, measures = report([groups]), groups.content["groups"][0]["measures"]
+    threshold = measures["true positive rate"]["threshold"]
     assert f"<caption>true positive rate at {threshold:g}</caption>" in page
 
 
 @pytest.mark.parametrize(
-    ("make", "names"),
+    ("name", "names"),
     [
-        (of_classes, ["top-1 accuracy", *(f"AUC, class {name}" for name in CLASSES)]),
-        (of_groups, [*(f"AUC, group {name}" for name in GROUPS), "AUC, y less x"]),
-        (of_sites, ["AUC, site 1", "calibration slope, mean of sites", "AUC, a new site"]),
+        ("classes", ["top-1 accuracy", *(f"AUC, class {name}" for name in CLASSES)]),
+        ("private groups", [*(f"AUC, group {name}" for name in GROUPS), "AUC, y less x"]),
+        ("sites", ["AUC, site 1", "calibration slope, mean of sites", "AUC, a new site"]),
     ],
 )
-def test_tables_have_the_figures_of_all_parts(make: Any, names: list[str]) -> None:
-    result = make()
+def test_tables_have_the_figures_of_all_parts(name: str, names: list[str]) -> None:
+    result = small(name)
     rows = list(csv.DictReader(io.StringIO(as_csv([result]))))
     shown = [row["figure"] for row in rows]
     assert len(shown) == len(set(shown))
@@ -147,18 +128,19 @@ def test_tables_have_the_figures_of_all_parts(make: Any, names: list[str]) -> No
 
 
 def test_a_table_has_the_numbers_of_the_file() -> None:
-    rows = {row["figure"]: row for row in csv.DictReader(io.StringIO(as_csv([of_groups()])))}
-    entry = of_groups().content["differences"][0]
+    groups = small("private groups")
+    rows = {row["figure"]: row for row in csv.DictReader(io.StringIO(as_csv([groups])))}
+    entry = groups.content["differences"][0]
     row = rows[f"{entry['measure']}, {entry['first']} less {entry['second']}"]
     assert float(row["estimate"]) == entry["value"]
     assert [float(row["low"]), float(row["high"])] == entry["interval"]
 
 
 def test_clients_of_two_rounds_see_what_the_first_one_published() -> None:
-    page = report([of_classes()])
+    page = report([small("classes")])
     assert PUBLISHED in page
     assert "<code>tacit evaluate</code>" in page
     assert "`" not in page.split("<script")[0]
     protocol = tacit.MulticlassHistogram("each", 4.0, classes=CLASSES)
-    alone = made("one", tacit.evaluate(class_clients(4000), protocol, seed=1))
-    assert PUBLISHED not in report([alone])
+    alone = tacit.evaluate(class_clients(400), protocol, seed=1)
+    assert PUBLISHED not in report([Result.of(alone.to_dict(), "one")])
