@@ -76,22 +76,22 @@ def noise_budget(key: BfvSecretKey, ciphertext: bytes) -> int:
     return int(key._decryptor.invariant_noise_budget(parsed))
 
 
+def random_uploads(key: BfvSecretKey, parties: int) -> list[bytes]:
+    """Of full-size residues."""
+    residues = (schemes.random_residues(DEGREE, schemes.PLAIN_MODULI[0]) for _ in range(parties))
+    return [key.encrypted(each) for each in residues]
+
+
 def test_noise_leaves_room_after_a_thousand_parties(bfv: Bfv) -> None:
     """Full-size residues of 1,000 parties under the largest multiplier keep 3 bits or more."""
-    uploads = [
-        bfv.key.encrypted(schemes.random_residues(DEGREE, schemes.PLAIN_MODULI[0]))
-        for _ in range(20)
-    ]
+    uploads = random_uploads(bfv.key, 20)
     answer = bfv.evaluator.answer(bfv.evaluator.total(uploads * 50), 2**17, ZERO, linear=True)
     assert noise_budget(bfv.key, answer) >= 3
 
 
 def test_noise_of_an_answer_is_drowned(bfv: Bfv, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the fresh noise more than 16 bits of budget are left: it is 2^16 times the rest."""
-    uploads = [
-        bfv.key.encrypted(schemes.random_residues(DEGREE, schemes.PLAIN_MODULI[0]))
-        for _ in range(15)
-    ]
+    uploads = random_uploads(bfv.key, 15)
     total = bfv.evaluator.total(uploads)
     drowned = noise_budget(bfv.key, bfv.evaluator.answer(total, 2**17, ZERO))
     monkeypatch.setattr("tacit.crypto.homomorphic.schemes.FLOOD_BITS", 1)

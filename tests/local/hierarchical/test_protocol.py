@@ -53,6 +53,12 @@ def outcomes(protocol: HierarchicalAUC, height: int, score: float) -> Outcomes:
     return probabilities
 
 
+def counts_of(sent: tuple[int, ...], height: int, noise: Any) -> LevelCounts:
+    """What the server makes of one record's reports."""
+    reports = tp.Ragged(np.array(sent, dtype=np.uint32), np.array([0, len(sent)]))
+    return LevelCounts.of(table_of({"reports": reports}, height), noise)
+
+
 def score_at(protocol: HierarchicalAUC, position: float) -> float:
     """The score at a position of the protocol's scale."""
     return float(protocol.score_scale.scores([position])[0])
@@ -107,8 +113,7 @@ def test_counts_are_unbiased(asked: tp.Choice) -> None:
         answered = np.zeros(height)
         middle = score_at(protocol, (cell + 0.5) / 8)
         for sent, chance in outcomes(protocol, height, middle).items():
-            reports = tp.Ragged(np.array(sent, dtype=np.uint32), np.array([0, len(sent)]))
-            counted = LevelCounts.of(table_of({"reports": reports}, height), noise)
+            counted = counts_of(sent, height, noise)
             present = counted.reports[1] > 0
             answered += chance * present
             for level in range(1, height + 1):
@@ -127,8 +132,7 @@ def test_a_counts_variance_is_that_of_every_draw_and_flip() -> None:
         weights -= weights.mean()
         moments = np.zeros(3)
         for sent, chance in outcomes(protocol, height, score_at(protocol, 0.3)).items():
-            reports = tp.Ragged(np.array(sent, dtype=np.uint32), np.array([0, 1]))
-            counted = LevelCounts.of(table_of({"reports": reports}, height), noise)
+            counted = counts_of(sent, height, noise)
             value = float(weights @ counted.counts[level][1])
             reported = float(counted.reports[1, level - 1] > 0)
             moments += chance * reported * np.array([1.0, value, value**2])
@@ -150,10 +154,6 @@ def test_the_order_of_reports_tells_nothing_of_the_order_of_records() -> None:
     drawn = reports_of(plain, HierarchicalAUC(1.0), 4, tp.SimulatedNoise(0, replicates=3))
     for k in range(4):
         assert (np.diff(drawn.part(k, k + 1).values.astype(np.int64), axis=-1) >= 0).all()
-
-
-Kind = type[HierarchicalAUC]
-both_kinds = pytest.mark.parametrize("kind", [HierarchicalAUC, PublishedHierarchicalAUC])
 
 
 def test_delta_pays_for_large_epsilon_only() -> None:
@@ -179,8 +179,8 @@ def test_few_records_give_no_number() -> None:
         assert result.to_dict()["auc"]["value"] is None
 
 
-@both_kinds
-def test_crowded_scores_are_known_to_hide_much(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [HierarchicalAUC, PublishedHierarchicalAUC])
+def test_crowded_scores_are_known_to_hide_much(kind: type[HierarchicalAUC]) -> None:
     labels = np.resize([0, 1], 20000)
     scores = 0.3 + 1e-6 * labels
     clients = Clients.split(scores, labels, clients=20000, seed=0)

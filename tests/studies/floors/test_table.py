@@ -14,7 +14,7 @@ from tacit_studies.floors.scales import FEW, RARE, SAMPLES, _drawn
 from tacit_studies.floors.table import AS_IT_IS
 from tacit_studies.measuring import Bench
 from tacit_studies.registry import TABLES
-from tacit_studies.rows import Beside, Measured, format_rows, summary
+from tacit_studies.rows import Beside, Measured, summary
 from tacit_studies.score_maps import (
     AS_THEY_ARE,
     CROWDED,
@@ -57,12 +57,6 @@ def test_rows_survive_json_and_name_why_they_miss(rows: list[Measured]) -> None:
     assert missed
     assert all(row.reason for row in missed)
     assert summary(rows).targets == len(rows)
-
-
-def test_rows_stand_under_the_heads_of_a_table_of_floors(rows: list[Measured]) -> None:
-    heads, first, *_ = format_rows(rows).splitlines()
-    assert heads.split() == ["what", "figure", "before", "reach", "measured", "floor", "met"]
-    assert first.startswith(AS_IT_IS[0].name)
 
 
 def test_floors_on_criteo_are_those_that_were_published() -> None:
