@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from tacit.privacy import exact
+from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.distributions import staircase_inner_width
 from tacit.privacy.mechanisms.gaussian import DiscreteGaussian
 from tacit.privacy.mechanisms.interface import Distribution
@@ -155,6 +156,10 @@ def drawn_probability(asked: float) -> Fraction:
         low, high = (middle, high) if turned(middle) == first else (low, middle)
     share = Fraction(high, 2**64)
     return share if first else 1 - share
+
+
+def pure(epsilon: float, adjacency: Adjacency = Adjacency.LABEL) -> Cost:
+    return Cost(epsilon, adjacency=adjacency)
 
 
 def composed_delta(times: int, each: float, epsilon: float) -> float:

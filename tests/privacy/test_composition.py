@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tacit.ledger.accounts import amount
 from tacit.privacy import composition
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost
-from tests.privacy.reference import composed_delta, gaussian_delta
+from tests.privacy.reference import composed_delta, gaussian_delta, pure
 
 LABEL, RECORD = Adjacency.LABEL, Adjacency.RECORD
 REPLACE, SCORE = Adjacency.REPLACE, Adjacency.SCORE
@@ -30,10 +30,6 @@ COUNTED = [(), *product(VALUES), *product(VALUES, repeat=2)]
 DATASETS = [*COUNTED, *product(VALUES, repeat=3)]
 Records = tuple[tuple[int, int], ...]
 Definition = Callable[[Records, Records, Adjacency], bool]
-
-
-def pure(epsilon: float, adjacency: Adjacency = LABEL) -> Cost:
-    return Cost(epsilon, adjacency=adjacency)
 
 
 def changed(one: Records, other: Records) -> tuple[bool, bool, int]:

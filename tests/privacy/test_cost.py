@@ -14,7 +14,7 @@ from tacit import Adjacency, Cost, compose
 from tacit.privacy import bounded, symbols, unary
 from tacit.privacy.cost import NOTHING, UNPROTECTED, analytic_gaussian_sigma, check_epsilon
 from tacit.privacy.mechanisms import response
-from tests.privacy.reference import composed_delta, gaussian_delta
+from tests.privacy.reference import composed_delta, gaussian_delta, pure
 
 LABEL = Adjacency.LABEL
 Method = Literal["tightest", "basic", "zcdp", "pld"]
@@ -34,10 +34,6 @@ TAKING_EPSILON: tuple[Callable[[Any], object], ...] = (
     lambda epsilon: symbols.SymbolResponse(3, epsilon),
     lambda epsilon: symbols.answer_epsilon(epsilon, 0.0, 2),
 )
-
-
-def pure(epsilon: float) -> Cost:
-    return Cost(epsilon, adjacency=LABEL)
 
 
 # --- a single guarantee, and basic sums

@@ -120,7 +120,7 @@ def changes(number: int, seed: int) -> Iterator[tuple[str, str, Any]]:
     seed : of the choices.
     """
     rng = np.random.default_rng(seed)
-    known = {name: (each, list(_places(each))) for name, each in documents().items()}
+    known = {name: (each, list(places_in(each))) for name, each in documents().items()}
     chances = np.array([len(json.dumps(each)) ** -0.5 for each in documents().values()])
     for name in rng.choice(list(known), number, p=chances / chances.sum()).tolist():
         whole, places = known[name]
@@ -132,16 +132,16 @@ def changes(number: int, seed: int) -> Iterator[tuple[str, str, Any]]:
         yield name, f"{place}: {done}", _fingerprinted(content)
 
 
-def _places(content: Any, place: Place = ()) -> Iterator[Place]:
+def places_in(content: Any, place: Place = ()) -> Iterator[Place]:
     """Every entry's place; of a list the first two and the last."""
     if place:
         yield place
     if isinstance(content, dict):
         for key, value in content.items():
-            yield from _places(value, (*place, key))
+            yield from places_in(value, (*place, key))
     elif isinstance(content, list) and content:
         for index in sorted({0, min(1, len(content) - 1), len(content) - 1}):
-            yield from _places(content[index], (*place, index))
+            yield from places_in(content[index], (*place, index))
 
 
 def _at(content: Any, place: Place) -> Any:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from tacit import extras
 from tacit.crypto.homomorphic import engine, schemes
 from tacit.crypto.homomorphic.schemes import DEGREE, BfvEvaluator, BfvSecretKey, bfv_parameters
 
@@ -165,15 +164,6 @@ def test_parameters_below_128_bits_of_security_are_refused() -> None:
         with pytest.raises(engine.HomomorphicError, match="SEAL refuses the parameters"):
             engine.context_of(parameters)
     assert sum(schemes.BITS) == 218 >= sum(schemes.CKKS.bits)
-
-
-def test_without_tenseal_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> Any:
-        raise ImportError(name)
-
-    monkeypatch.setattr(extras, "import_module", missing)
-    with pytest.raises(ImportError, match=r"pip install 'tacit\[encrypted\]'"):
-        engine.tenseal_api()
 
 
 def test_importing_the_protocol_does_not_import_tenseal() -> None:

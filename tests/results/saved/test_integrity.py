@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from tacit.results.saved.integrity import canonical, federation_entry, fingerprint
 from tests.reporting.examples import content, edited
+from tests.reporting.hostile import places_in
 
 
 def test_neither_layout_nor_the_type_of_a_whole_number_matters() -> None:
@@ -18,19 +18,10 @@ def test_neither_layout_nor_the_type_of_a_whole_number_matters() -> None:
     assert canonical({"b": [1]}) != canonical({"b": [True]})
 
 
-def paths(value: Any, position: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """The places of all plain values."""
-    if isinstance(value, dict):
-        return [p for key, entry in value.items() for p in paths(entry, (*position, key))]
-    if isinstance(value, list):
-        return [p for index, entry in enumerate(value) for p in paths(entry, (*position, index))]
-    return [position]
-
-
 def test_any_change_and_a_missing_or_additional_entry_are_noticed() -> None:
     whole = content("silent")
     entries = [[key] for key in whole]
-    changes = [(way, "changed") for way in paths(whole)] + [(way, ...) for way in entries]
+    changes = [(way, "changed") for way in places_in(whole)] + [(way, ...) for way in entries]
     for way, value in changes:
         other = edited(whole, way, value)
         assert (fingerprint(other) == whole["fingerprint"]) == ([*way] == ["fingerprint"]), way
