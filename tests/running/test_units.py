@@ -44,9 +44,7 @@ def hospitals() -> Clients:
 
 def retold(clients: Clients, unit: str) -> Clients:
     """The first hospital's scores in another unit."""
-    p = clients.scores[:400]
-    with np.errstate(divide="ignore"):
-        part = {"percent": 100 * p, "log-odds": np.log(p / (1 - p))}[unit]
+    part = into(unit)(clients.scores[:400])
     scores = np.concatenate([part, clients.scores[400:]])
     return Clients(scores, clients.labels, clients.offsets, clients.names)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,28 +12,21 @@ import pytest
 from tacit.running.deployment.door import HEADER, Door, check_closed, token_path, write_token
 from tacit.running.deployment.flower_programs import guards
 from tacit.running.deployment.flower_programs.programs import FOLDER, DeploymentError
-from tests.running.deployment.joining.studies import tls_server
+from tests.running.deployment.joining.studies import sent_by, tls_server
 
 TOKEN = "a" * 64
 
 
+BEHIND = {"type": "behind"}
+
+
 async def _behind(scope: Any, receive: Any, send: Any) -> None:
-    scope["reached"].append(scope["type"])
+    await send(BEHIND)
 
 
-def asked(path: str, *headers: tuple[bytes, bytes], kind: str = "http") -> tuple[bool, Any]:
-    """Whether a request reaches what is behind a door, and what the door answers to it."""
-    answers: list[Any] = []
-
-    async def send(message: Any) -> None:
-        answers.append(message)
-
-    async def receive() -> Any:
-        raise AssertionError("a door does not read what a stranger sends")
-
-    scope = {"type": kind, "path": path, "headers": list(headers), "reached": []}
-    asyncio.run(Door(_behind, TOKEN, ("/v1/fleet/",))(scope, receive, send))
-    return bool(scope["reached"]), answers
+def asked(path: str, *headers: tuple[bytes, bytes], kind: str = "http") -> list[Any]:
+    """What a request is answered by a door, or by what is behind it."""
+    return [*sent_by(Door(_behind, TOKEN, ("/v1/fleet/",)), path, *headers, kind=kind)]
 
 
 SHOWN = (HEADER.encode(), TOKEN.encode())
@@ -48,16 +40,15 @@ def test_a_door_is_closed_to_strangers(path: str) -> None:
     token, name = TOKEN.encode(), HEADER.encode()
     foreign = [(name, b""), (name, token[:-1]), (name, b"b" * 64), (b"authorization", token)]
     for headers in ([], [SHOWN, SHOWN], *([each] for each in foreign)):
-        reached, answers = asked(path, *headers)
-        assert (reached, answers[0]["status"]) == (False, 403)
-    assert asked(path, SHOWN) == (True, [])
+        assert asked(path, *headers)[0]["status"] == 403
+    assert asked(path, SHOWN) == [BEHIND]
 
 
 def test_a_door_is_open_to_nodes_and_closed_to_sockets() -> None:
-    assert asked("/v1/fleet/activate-node") == (True, [])
-    assert asked("", kind="lifespan") == (True, [])
+    assert asked("/v1/fleet/activate-node") == [BEHIND]
+    assert asked("", kind="lifespan") == [BEHIND]
     closed = [{"type": "websocket.close", "code": 1008}]
-    assert asked("/v1/control/list-runs", kind="websocket") == (False, closed)
+    assert asked("/v1/control/list-runs", kind="websocket") == closed
 
 
 def test_a_door_without_a_token_is_not_made(tmp_path: Path) -> None:

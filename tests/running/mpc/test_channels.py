@@ -28,6 +28,10 @@ def copied(publics: Sequence[Public]) -> list[Public]:
     return [*publics[:2], {**publics[2], "certificate": publics[1]["certificate"]}]
 
 
+def copied_from_this(publics: Sequence[Public]) -> list[Public]:
+    return [*publics[:2], {**publics[2], "certificate": publics[0]["certificate"]}]
+
+
 def wrapped(publics: Sequence[Public]) -> list[Public]:
     """Other line ends, the same certificate."""
     written = publics[1]["certificate"].replace("\n", "\r\n")
@@ -43,6 +47,7 @@ LIES = {
     "an address that is not listed": (elsewhere, "party 2 announced an address that is not in"),
     "an older announcement": (anew, "an older announcement of this party"),
     "another's certificate": (copied, "parties 1 and 2 announced one certificate"),
+    "this party's certificate": (copied_from_this, "parties 0 and 2 announced one certificate"),
     "the same, written otherwise": (wrapped, "parties 1 and 2 announced one certificate"),
 }
 

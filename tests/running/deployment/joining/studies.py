@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.server
 import socket
 import socketserver
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tacit.cli.federation.inviting import party_text, plan_text
 from tacit.running.deployment import letters
-from tacit.running.deployment.door import ROSTER_FILE
+from tacit.running.deployment.door import ROSTER_FILE, App
 from tacit.running.deployment.inviting import admit, invite, prepare, publish_roster
 from tacit.running.deployment.keys import Certificates, make_certificates
 from tacit.running.deployment.letters import Answer, Invitation
@@ -71,6 +73,22 @@ class Study:
 def quick_codes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Codes of the same form and fewer evaluations; what they resist is not tested with them."""
     monkeypatch.setattr(letters, "COST", 2)
+
+
+def sent_by(
+    app: App, path: str, *headers: tuple[bytes, bytes], kind: str = "http"
+) -> list[MutableMapping[str, Any]]:
+    """What an application sends to who asks; it must not read what was sent to it."""
+    sent: list[MutableMapping[str, Any]] = []
+
+    async def send(part: MutableMapping[str, Any]) -> None:
+        sent.append(part)
+
+    async def receive() -> Any:
+        raise AssertionError("a door does not read what a stranger sends")
+
+    asyncio.run(app({"type": kind, "path": path, "headers": list(headers)}, receive, send))
+    return sent
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,13 @@ from tacit.running.deployment import door
 from tacit.running.deployment.flower_programs import programs
 from tacit.running.deployment.inviting import publish_roster
 from tacit.running.deployment.site import RefusedError, ask, proxy_for, reach
-from tests.running.deployment.joining.studies import Study, connect_proxy, quick_codes, tls_server
+from tests.running.deployment.joining.studies import (
+    Study,
+    connect_proxy,
+    quick_codes,
+    sent_by,
+    tls_server,
+)
 from tests.running.desks import Clock
 
 pytest.importorskip("flwr")
@@ -95,18 +100,11 @@ def test_the_programs_of_one_machine_do_not_use_its_proxy(monkeypatch: pytest.Mo
     assert proxy_for("127.0.0.1:9") == proxy_for("a.example:9") == ""
 
 
-async def _get(app: Any, path: str, headers: dict[str, str]) -> tuple[int, bytes]:
-    sent: list[dict[str, Any]] = []
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    async def receive() -> Any:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    lines = [(name.encode(), value.encode()) for name, value in headers.items()]
-    await app({"type": "http", "path": path, "headers": lines}, receive, send)
-    return sent[0]["status"], sent[1]["body"]
+def got(app: door.App, path: str = door.ROSTER_PATH, token: str | None = None) -> tuple[int, bytes]:
+    """The status and the body of an answer; None shows no token."""
+    headers = [] if token is None else [(door.ROSTER_HEADER.encode(), token.encode())]
+    head, body = sent_by(app, path, *headers)
+    return head["status"], body["body"]
 
 
 def test_the_roster_is_for_invited_sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,19 +115,15 @@ def test_the_roster_is_for_invited_sites(tmp_path: Path, monkeypatch: pytest.Mon
     seconds = itertools.count(step=door.READ_EVERY)
     entry = door.RosterDoor(closed, study.coordinator.private, lambda: next(seconds))
 
-    def get(path: str = door.ROSTER_PATH, **headers: str) -> tuple[int, bytes]:
-        return asyncio.run(
-            _get(entry, path, {door.ROSTER_HEADER: headers["token"]} if headers else {})
-        )
-
-    stranger = get()
+    stranger = got(entry)
     assert stranger[0] == 403
-    assert get(token="x" * 64) == get(token="") == get("/tacit/other", token=token) == stranger
-    assert get(token=token)[0] == 409
+    assert got(entry, token="x" * 64) == got(entry, token="") == stranger
+    assert got(entry, "/tacit/other", token) == stranger
+    assert got(entry, token=token)[0] == 409
     study.admitted("a")
     token = study.invited("a", again=True).token
     publish_roster(study.plan, study.coordinator)
-    status, content = get(token=token)
+    status, content = got(entry, token=token)
     assert (status, b"tacit-roster/2" in content) == (200, True)
 
 
@@ -149,10 +143,10 @@ def test_strangers_do_not_have_the_invitations_read_again(
     closed = door.Door(lambda *_: None, "machine")  # type: ignore[arg-type]
     entry = door.RosterDoor(closed, study.coordinator.private, lambda: now[0])
     for token in ("x", "y", "z"):
-        assert asyncio.run(_get(entry, door.ROSTER_PATH, {door.ROSTER_HEADER: token}))[0] == 403
+        assert got(entry, token=token)[0] == 403
     assert readings == [0.0]
     token = study.invited("a").token
-    assert asyncio.run(_get(entry, door.ROSTER_PATH, {door.ROSTER_HEADER: token}))[0] == 403
+    assert got(entry, token=token)[0] == 403
     now[0] = door.READ_EVERY
-    assert asyncio.run(_get(entry, door.ROSTER_PATH, {door.ROSTER_HEADER: token}))[0] == 409
+    assert got(entry, token=token)[0] == 409
     assert readings == [0.0, door.READ_EVERY]
