@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from tacit import Adjacency, Clients, ClientState, Cost, Protocol
+from tacit import Clients, ClientState, Cost, Protocol
 from tacit.privacy.noise import NoiseSource, NoNoise
 from tacit.protocol.conversation import Conversation, Query, Reply, View, step
 from tacit.protocol.fields import sum_size
@@ -78,41 +77,6 @@ def test_a_joint_step_answers_for_all_clients_at_once(chunk: int | None) -> None
 def test_a_field_of_several_values_a_client_has_no_sum() -> None:
     with pytest.raises(TypeError, match="'labels' must be an array of 64-bit integers"):
         simulate(binormal_clients(3, 4, 2), Counting(View.SUM, send_labels), NoNoise())
-
-
-HALF = Cost(0.5, adjacency=Adjacency.LABEL)
-
-
-def _first_half(clients: Clients, query: Query) -> NDArray[np.bool_]:
-    return np.arange(clients.records) % 2 == query.broadcast["turn"]
-
-
-@step(cost=lambda clients, query, state: HALF, participates=_first_half)
-def take_turns(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
-    return {"positives": clients.ragged(clients.labels.astype(np.int64)).sum()}
-
-
-@dataclass(frozen=True)
-class Turns(Counting):
-    """Asks one half of the records, then the other, or the same half again."""
-
-    turns: tuple[int, int] = (0, 1)
-
-    def conversation(self, clients: int) -> Conversation:
-        for turn in self.turns:
-            reply = yield Query(take_turns, self, broadcast={"turn": turn})
-        count = np.asarray(np.asarray(reply["positives"]).sum(), dtype=np.float64)
-        return ServerResult(count, count, count, count, count)
-
-
-@pytest.mark.parametrize(("turns", "spent"), [((0, 1), 0.5), ((0, 0), 1.0)])
-@pytest.mark.parametrize("chunk", [None, 2])
-def test_a_record_spends_only_where_it_speaks(
-    turns: tuple[int, int], spent: float, chunk: int | None
-) -> None:
-    clients = Clients.split(np.linspace(0, 1, 8), [0, 1] * 4, clients=4)
-    run = simulate(clients, Turns(View.EACH, turns=turns), NoNoise(), chunk=chunk)
-    assert run.spent == Cost(spent, adjacency=Adjacency.LABEL)
 
 
 def test_a_protocol_learns_how_many_clients_are_asked() -> None:

@@ -87,7 +87,10 @@ def sent_by(
     async def receive() -> Any:
         raise AssertionError("a door does not read what a stranger sends")
 
-    asyncio.run(app({"type": kind, "path": path, "headers": list(headers)}, receive, send))
+    async def asked() -> None:
+        await app({"type": kind, "path": path, "headers": list(headers)}, receive, send)
+
+    asyncio.run(asked())
     return sent
 
 
