@@ -107,7 +107,7 @@ class Nodes:
         while len(self.node_of) < len(self._plan.parties) and time.monotonic() < ends:
             new = set(self._grid.get_node_ids()) - greeted
             if not new:
-                speaker.wait(time.monotonic(), lambda: self._awaited(ends))
+                speaker.wait(time.monotonic(), lambda: self._waiting(self._absent(), ends))
                 time.sleep(wait_after(time.monotonic() - since, MAX_POLL_SECONDS))
                 continue
             greeted |= new
@@ -124,9 +124,6 @@ class Nodes:
         places = range(len(self._plan.parties))
         return [self._name(place) for place in places if place not in self.node_of]
 
-    def _awaited(self, ends: float) -> str:
-        return self._waiting(self._absent(), ends)
-
     def _waiting(self, names: Iterable[str], ends: float) -> str:
         left = max(ends - time.monotonic(), 0)
         return f"waiting for {', '.join(names)}, {left:.0f} s left"
@@ -137,7 +134,9 @@ class Nodes:
         ends = time.monotonic() + timeout
         messages = [self._message(node, HELLO, self._hello(node, opening)) for node in nodes]
 
-        for reply in self._exchange(messages, timeout, speaker, lambda: self._awaited(ends)):
+        for reply in self._exchange(
+            messages, timeout, speaker, lambda: self._waiting(self._absent(), ends)
+        ):
             node = reply.metadata.src_node_id
             words = dict(reply.content[SAID]) if reply.has_content() else {}
             problem = self._problem(words)

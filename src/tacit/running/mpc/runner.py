@@ -260,29 +260,19 @@ def run_mpc(
     library("spu.libspu")
     silent = isinstance(noise, tp.NoNoise)
     with Parties(clients, protocol, timeout, silent, ledgers, per_person) as parties:
-        return _conducted(parties)
-
-
-def _conducted(parties: Parties) -> simulation.Run:
-    """A whole run with the parties' processes; what they sent each other counts as sent.
-
-    Raises
-    ------
-    MPCError : for a run that ends without a result.
-    """
-    coordinator = Coordinator(parties.agreement, parties.coordinator)
-    sent = np.zeros(len(parties.names), dtype=np.int64)
-    try:
-        messages = coordinator.open()
-        while messages:
-            for index, reply in parties.deliver(messages).items():
-                sent[index] += len(reply)
-                coordinator.receive(index, reply)
-            messages = coordinator.close()
-    except (RunError, SignedMessageError) as error:
-        declined = [f"{parties.names[k]} {why}" for k, why in coordinator.declined.items()]
-        raise mpc.MPCError("; ".join(declined) or str(error)) from error
-    for index, count in coordinator.sent_to_others.items():
+        coordinator = Coordinator(parties.agreement, parties.coordinator)
+        sent = np.zeros(clients.count, dtype=np.int64)
+        try:
+            messages = coordinator.open()
+            while messages:
+                for index, reply in parties.deliver(messages).items():
+                    sent[index] += len(reply)
+                    coordinator.receive(index, reply)
+                messages = coordinator.close()
+        except (RunError, SignedMessageError) as error:
+            declined = [f"{parties.names[k]} {why}" for k, why in coordinator.declined.items()]
+            raise mpc.MPCError("; ".join(declined) or str(error)) from error
+    for index, count in coordinator.sent_to_others.items():  # what they sent each other counts too
         sent[index] += count
     return coordinator.run(sent, mpc=True)
 
