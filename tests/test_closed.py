@@ -99,22 +99,14 @@ def test_every_protocol_has_a_home() -> None:
         "from tacit import FedAUC as Ranked",
         "protocol.name == 'fedauc'",
         "KNOWN = {'score-histogram': 1}",
-    ],
-)
-def test_a_mention_is_noticed(line: str) -> None:
-    assert list(mentions(ast.parse(line), spoken(OURS)))
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
         "import tacit.protocols.dpauc.protocol",
         "from tacit.protocols.dpauc import forecast",
         "from tacit.protocols.baselines import MAX_SCORE_BUDGET",
     ],
 )
-def test_an_import_is_noticed(line: str) -> None:
-    assert list(crossings(ast.parse(line), "protocols/fedauc/protocol.py"))
+def test_a_mention_and_an_import_are_noticed(line: str) -> None:
+    tree, other = ast.parse(line), "protocols/fedauc/steps.py"
+    assert [*mentions(tree, spoken(OURS)), *crossings(tree, other)]
 
 
 def test_what_a_protocol_names_of_itself_is_no_mention() -> None:

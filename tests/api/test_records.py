@@ -46,16 +46,12 @@ def same(one: tacit.Clients, other: tacit.Clients) -> bool:
         {"score": pd.Series(SCORES), "label": pd.Series(LABELS)},
         {"score": pl.Series(SCORES), "label": pl.Series(LABELS)},
     ],
-    ids=[
-        *("clients", "pandas", "polars", "arrow", "lists", "arrays", "columns"),
-        *("pandas-pair", "polars-pair", "pandas-columns", "polars-columns"),
-    ],
 )
 def test_every_form_of_one_client_is_the_same(records: Any) -> None:
     assert same(clients_of(records), WHOLE)
 
 
-@pytest.mark.parametrize("frame", [pd.DataFrame(COLUMNS), COLUMNS], ids=["pandas", "columns"])
+@pytest.mark.parametrize("frame", [pd.DataFrame(COLUMNS), COLUMNS])
 def test_a_column_names_the_clients(frame: Any) -> None:
     assert same(clients_of(frame, client="site"), BY_SITE)
 

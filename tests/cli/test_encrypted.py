@@ -62,7 +62,9 @@ def test_other_protocols_do_without_tenseal(folder: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
-def test_the_auc_is_printed(folder: Path, adversary: str) -> None:
+def test_the_auc_is_printed_and_a_report_rounds_its_certain_range_outwards(
+    folder: Path, adversary: str
+) -> None:
     pytest.importorskip("tenseal")
     options = (*ENCRYPTED, "--most-records", 1000, "--adversary", adversary)
     content = evaluated("north.csv", "--split", 3, *options)
@@ -70,6 +72,12 @@ def test_the_auc_is_printed(folder: Path, adversary: str) -> None:
     low, high = content["auc"]["interval"]
     assert low <= content["exact"] <= high
     assert high - low == pytest.approx(2 * content["auc"]["half_range"])
+    page = terminal.page_of(content, folder)
+    reported = re.search(r"Certainly the exact AUC .* lies between (\S+) and (\S+)\.", page)
+    assert reported is not None
+    assert low - 0.01 < float(reported[1]) <= low
+    assert high <= float(reported[2]) < high + 0.01
+    assert "With 95 % confidence" not in page
 
 
 def test_the_interval_holds_the_exact_auc_of_crowded_scores(tmp_path: Path) -> None:
@@ -87,19 +95,3 @@ def test_the_interval_holds_the_exact_auc_of_crowded_scores(tmp_path: Path) -> N
     assert low <= auc(crowded, labels) <= high
     assert "95 % interval" not in printed
     assert "standard error" not in printed
-
-
-def test_a_report_calls_the_range_certain_and_rounds_it_outwards() -> None:
-    pytest.importorskip("tenseal")
-    scores, labels = tacit.binormal_scores(400, 600, 0.8, seed=0)
-    clients = tacit.Clients.split(scores, labels, clients=3, seed=0)
-    result = tacit.evaluate(clients, tacit.EncryptedAUC(20, most_records=1000))
-    page = result.to_html()
-    reported = re.search(
-        r"Certainly the exact AUC of these records lies between (\S+) and (\S+)\.", page
-    )
-    assert reported is not None
-    low, high = result.auc.interval()
-    assert low - 0.01 < float(reported[1]) <= low
-    assert high <= float(reported[2]) < high + 0.01
-    assert "With 95 % confidence" not in page

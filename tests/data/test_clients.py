@@ -217,7 +217,7 @@ WHOLE = replace(
 )
 
 
-MOVED = {
+MOVED: dict[str, dict[str, Any]] = {
     "scores": {"scores": WHOLE.scores[[1, 0, 2]]},
     "second": {"second": np.array([2.0, 1.0, 3.0])},
     "scores of classes": {"categories": two_classes([0, 0, 1], [1, 0, 2])},

@@ -77,7 +77,6 @@ def test_placements_and_ranges_are_those_of_records_in_memory(distinct: int, siz
     assert placed.positives == clients.positives
     assert placed.doubled_wins / (2 * placed.positives * placed.negatives) == value
     np.testing.assert_allclose(placed.variance, variance, rtol=1e-12, atol=1e-30)
-
     assert ranges.least.tolist() == scores.minimum().tolist()
     assert ranges.largest.tolist() == scores.maximum().tolist()
     assert (ranges.outside / clients.sizes).tolist() == _fractions_outside(scores).tolist()
