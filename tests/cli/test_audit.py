@@ -46,9 +46,10 @@ def test_the_same_seed_gives_the_same_json() -> None:
 
 def test_chosen_settings_are_attacked_alone() -> None:
     settings = "--epsilon 1 --mechanism laplace --thresholds 3"
-    result = run("--protocol", "published-dpauc", *settings.split(), "--quick", "--json")
-    content = json.loads(result.stdout)
-    (case,) = content["cases"]
+    made = terminal.content_of(
+        "audit", "--protocol", "published-dpauc", *settings.split(), "--quick"
+    )
+    (case,) = made["cases"]
     assert case["settings"] == {"mechanism": "laplace", "thresholds": 3}
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 import tacit
-from tests.terminal import run
+from tests.terminal import content_of, run
 
-RUN = ("--protocol", "exact", "--json")
 OWN = ("--score", "north.csv=risk", "--label", "north.csv=died", "--positive", "north.csv=yes")
 
 
@@ -32,10 +30,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_file_s_own_columns_and_words_are_read() -> None:
-    found = run("evaluate", "north.csv", "south.csv", *OWN, *RUN)
-    assert found.exit_code == 0, found.output
-    whole = run("evaluate", "together.csv", *RUN)
-    assert json.loads(found.output)["auc"] == json.loads(whole.output)["auc"]
+    found = content_of("evaluate", "north.csv", "south.csv", *OWN, "--protocol", "exact")
+    whole = content_of("evaluate", "together.csv", "--protocol", "exact")
+    assert found["auc"] == whole["auc"]
 
 
 @pytest.mark.parametrize("files", ["north.csv south.csv", "./north.csv south.csv", "[ns]*.csv"])
@@ -59,14 +56,12 @@ def test_a_comparison_reads_a_file_s_own_columns() -> None:
         ("b", "risk,rival,died", lines[100:]),
         ("c", "new,old,label", lines[100:]),
     ):
-        texts = [f"{float(score) / 2},{score},{label}" for score, label in rows]
-        if name == "c":
-            texts = [f"{score},{float(score) / 2},{label}" for score, label in rows]
+        both = [(float(score) / 2, score, label) for score, label in rows]
+        texts = [f"{b},{a},{y}" if name == "c" else f"{a},{b},{y}" for a, b, y in both]
         Path(f"{name}.csv").write_text("\n".join([head, *texts]) + "\n")
     own = ("--score", "b.csv=rival", "--versus", "b.csv=risk", "--label", "b.csv=died")
     usual = ("--score", "new", "--versus", "old")
-    more = ("--epsilon", "30", "--seed", "3", "--exact", "--json")
-    found = run("compare", "a.csv", "b.csv", *usual, *own, *more)
-    alike = run("compare", "a.csv", "c.csv", *usual, *more)
-    assert found.exit_code == alike.exit_code == 0, found.output
-    assert json.loads(found.output)["difference"] == json.loads(alike.output)["difference"]
+    more = ("--epsilon", "30", "--seed", "3", "--exact")
+    found = content_of("compare", "a.csv", "b.csv", *usual, *own, *more)
+    alike = content_of("compare", "a.csv", "c.csv", *usual, *more)
+    assert found["difference"] == alike["difference"]

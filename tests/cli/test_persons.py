@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.terminal import run
+from tests.terminal import content_of, run
 
 PRIVATE = ("dpauc", "fedauc", "score-histogram", "two-round-auc", "hierarchical-auc")
 
@@ -34,8 +34,8 @@ def test_persons_at_two_clients_are_on_the_screen_and_not_in_the_result(folder: 
 
 
 def test_a_split_counts_no_more_records_than_one_client_would(folder: Path) -> None:
-    options = ["--protocol", "dpauc", "--epsilon", 60, "--person", "patient", "--json"]
-    content = json.loads(run("evaluate", "visits.csv", "--split", 20, "--seed", 1, *options).stdout)
+    options = ["--protocol", "dpauc", "--epsilon", 60, "--person", "patient"]
+    content = content_of("evaluate", "visits.csv", "--split", 20, "--seed", 1, *options)
     assert content["positives"] + content["negatives"] == pytest.approx(1667, rel=0.05)
 
 

@@ -53,12 +53,12 @@ def test_scores_in_percent_are_converted(tmp_path: Path) -> None:
     for name, factor in (("percent", 100.0), ("probability", 1.0)):
         table = pa.table({"score": factor * clients.scores, "label": clients.labels})
         pq.write_table(table, tmp_path / f"{name}.parquet")
-    more = ("--protocol", "two-round-auc", "--epsilon", "4", "--seed", "1", "--json")
-    values = [
-        json.loads(simulated(str(tmp_path / f"{unit}.parquet"), "--unit", unit, *more).stdout)
+    more = ("--protocol", "two-round-auc", "--epsilon", "4", "--seed", "1")
+    percent, probability = (
+        terminal.content_of("simulate", tmp_path / f"{unit}.parquet", "--unit", unit, *more)
         for unit in ("percent", "probability")
-    ]
-    assert values[0]["auc"]["value"] == pytest.approx(values[1]["auc"]["value"], abs=0.01)
+    )
+    assert percent["auc"]["value"] == pytest.approx(probability["auc"]["value"], abs=0.01)
 
 
 def test_no_signal_has_its_exit_status(tmp_path: Path) -> None:

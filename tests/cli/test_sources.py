@@ -16,15 +16,13 @@ from tacit.data.engines.connections import DuckDBEngine
 from tacit.data.engines.statements import ConstantTable
 from tests.data.engines.conftest import database
 from tests.data.engines.test_duckdb import parts, table
-from tests.terminal import run
+from tests.terminal import content_of, run
 
 HISTOGRAM = ("--protocol", "score-histogram", "--epsilon", "1")
 
 
 def value(*arguments: str) -> float:
-    made = run("evaluate", *arguments, "--json")
-    assert made.exit_code == 0, made.output
-    return float(json.loads(made.stdout)["auc"]["value"])
+    return float(content_of("evaluate", *arguments)["auc"]["value"])
 
 
 def test_patterns_folders_and_databases_give_the_same_figure(tmp_path: Path) -> None:
