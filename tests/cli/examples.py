@@ -9,12 +9,11 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from click.testing import CliRunner
 
-from tacit.cli import main
 from tacit.collecting.intake import Intake
 from tests.classified import class_clients
 from tests.collecting.support import messages_of, new_folder
+from tests.terminal import run
 
 ANIMALS = ("cat", "dog", "bird")
 
@@ -25,12 +24,6 @@ def example_files(folder: Path, records: Path) -> None:
     _counts(records, folder / "counts.csv")
     _campaign(folder)
     _study(folder)
-
-
-def run(*arguments: object) -> str:
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
-    assert result.exit_code == 0, result.output
-    return result.stdout
 
 
 def _photos(file: Path) -> None:
@@ -45,7 +38,7 @@ def _photos(file: Path) -> None:
 def _counts(records: Path, file: Path) -> None:
     """Counts of a file's records in the cells of a score histogram."""
     options = ("--table", "scored", "--protocol", "score-histogram", "--engine", "duckdb")
-    statement = run("sql", *options)
+    statement = run("sql", *options).stdout
     with duckdb.connect() as engine:
         engine.read_parquet(str(records)).create_view("scored")
         engine.sql(statement).write_csv(str(file))

@@ -47,11 +47,3 @@ def test_records_that_cannot_be_used_are_named(
     with pytest.raises(DataError, match=message):
         records = RecordFiles.of([str(path)], unit="probability", target="probability")
         records.read(0, records.records)
-
-
-def test_scores_in_percent_are_read_as_probabilities(tmp_path: Path) -> None:
-    path = str(tmp_path / "percent.parquet")
-    pq.write_table(pa.table({"score": [10.0, 90.0], "label": [False, True]}), path)
-    records = RecordFiles.of([path], unit="percent", target="probability")
-    assert records.read(0, 2).scores.tolist() == [0.1, 0.9]
-    assert records.read(1, 2).labels.tolist() == [1]

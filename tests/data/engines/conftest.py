@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
+import runpy
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,12 +26,8 @@ WITHOUT = "TACIT_TESTS_WITHOUT_POSTGRES"
 SCRIPT = Path(__file__).parents[3] / "examples" / "three-databases" / "make_databases.py"
 
 
-def example() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_databases", SCRIPT)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def example() -> SimpleNamespace:
+    return SimpleNamespace(**runpy.run_path(str(SCRIPT)))
 
 
 TERMINATED = (
