@@ -24,11 +24,7 @@ COMPOSE = ROOT / "deploy" / "compose.yaml"
 
 def steps(word: str) -> list[str]:
     """The lines of the Containerfile that begin with a word, without it."""
-    return [
-        line.removeprefix(f"{word} ")
-        for line in CONTAINERFILE.splitlines()
-        if line.startswith(f"{word} ")
-    ]
+    return re.findall(rf"^{word} (.*)$", CONTAINERFILE, re.MULTILINE)
 
 
 def parsed(arguments: list[str]) -> None:

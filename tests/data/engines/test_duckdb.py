@@ -188,13 +188,10 @@ def test_a_pattern_without_files_and_other_files_are_refused(tmp_path: Path) -> 
     folder.mkdir()
     pq.write_table(table(), folder / "a.parquet")
     assert from_files([str(folder)]).records == 4000
-    (folder / "b.csv").write_text("score,label\n0.5,1\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"Parquet files only, and .*mixed has .*b\.csv"):
-        from_files([str(folder)])
-    (folder / "b.csv").rename(folder / "b.CSV")
+    (folder / "b.CSV").touch()
     with pytest.raises(DataError, match=r"Parquet files only, and .*mixed has .*b\.CSV"):
         from_files([str(folder)])
-    (tmp_path / "x.txt").write_text("no", encoding="utf-8")
+    (tmp_path / "x.txt").touch()
     with pytest.raises(DataError, match="must be Parquet files, got"):
         from_files([str(tmp_path / "*.txt")])
     with pytest.raises(DataError, match="does not exist"):
