@@ -30,17 +30,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     owners = [NAMES[k] for k in clients.client_of_record]
     pooled = pa.table({"score": clients.scores, "label": clients.labels, "phone": owners})
     pq.write_table(pooled, folder / "phones.parquet")
-    named = pooled.rename_columns({"score": "risk", "label": "died", "phone": "phone"})
-    pq.write_table(named, folder / "named.parquet")
     texts = {
         "nan": "score,label\n0.5,0\nnan,1\n",
-        "label2": "score,label\n0.5,0\n0.7,2\n",
         "negatives": "score,label\n0.5,0\n0.7,0\n",
         "outside": "score,label\n0.5,0\n1.7,1\n",
-        "empty": "score,label\n",
         "one": "score,label\n0.5,0\n",
         "first": "score,label,phone\n0.5,0,a\n0.7,1,b\n",
-        "second": "score,label,phone\n0.5,0,b\n0.7,1,c\n",
     }
     for name, text in texts.items():
         (folder / f"{name}.csv").write_text(text)

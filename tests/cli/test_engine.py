@@ -46,7 +46,6 @@ def books(folder: Path, epsilon: float, adjacency: Adjacency) -> list[str]:
     [
         PAIRS,
         (*PAIRS, "--engine", "ideal"),
-        (*RANKED, "--engine", "ideal"),
         (*RANKED, "--split", "3"),
         (*RANKED, "--seed", "1"),
     ],

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from tacit.cli import setting_options
-from tacit.cli.setting_options import SettingsCommand, Source, help_of, option_of, option_type
+from tacit.cli.setting_options import SettingsCommand, Source, help_of, option_of
 from tacit.protocol.settings import known_settings, setting
 
 
@@ -130,10 +130,6 @@ def test_texts_that_protocols_share_are_said_once() -> None:
     shared = [("a", heat), ("b", heat)]
     assert help_of(shared, 4) == "a, b: how hot."
     assert help_of(shared, 3) == "How hot."
-
-
-def test_a_setting_that_no_text_can_say_has_no_option() -> None:
-    assert option_type(known_settings(Oven)["nothing"]) is None
 
 
 def test_a_declared_type_is_taken() -> None:

@@ -105,10 +105,7 @@ def test_a_name_that_two_distributions_add_is_refused_with_both(folder: Path) ->
 def test_a_command_that_is_not_installed_says_how_to_install_it(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def nothing_installed(**selected: str) -> EntryPoints:
-        return EntryPoints(())
-
-    monkeypatch.setattr(plugins, "entry_points", nothing_installed)
+    monkeypatch.setattr(plugins, "entry_points", lambda **selected: EntryPoints(()))
     for arguments in ((name,), (name, "list"), (name, "--help")):
         assert f"pip install {INSTALLABLE[name][1]}" in refusal(*arguments)
     assert f"  {name}" not in run("--help").stdout

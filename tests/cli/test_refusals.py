@@ -32,13 +32,9 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
     "evaluate": (  # records
         ("absent.csv --protocol exact", "absent.csv does not exist"),
         ("nan.csv --protocol exact", "nan.csv, row 2"),
-        ("label2.csv --protocol exact", "label2.csv, row 2"),
         ("negatives.csv --protocol exact", "both classes"),
         (f"outside.csv {DPAUC}", "1.7"),
-        ("empty.csv --protocol exact", "no records"),
         ("one.csv --protocol exact", "two records"),
-        ("first.csv second.csv --protocol exact --client phone", "duplicate client 'b'"),
-        ("north.txt --protocol exact", "must end in"),
         ("first.csv --protocol exact --split 3", "between 1 and 2"),
         ("--protocol exact", "FILES"),
         ("north.csv", "epsilon is needed"),
@@ -65,9 +61,6 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
         ("--positive nort.csv=yes", "FILE= names one of north.csv, south.csv"),
         ("--scores a,b", "--scores cannot be used with --protocol fedauc"),
     ),
-    "evaluate named.parquet south.csv --protocol exact": (
-        ("--score named.parquet=risk", "named.parquet has no column 'label'"),
-    ),
     f"evaluate {NEVER_READ} --protocol": (
         (f"{DPAUC[11:]} --calibrate bbq", "--calibrate cannot be"),
         ("ustatistic --epsilon 1", "--protocol ustatistic needs --kernel"),
@@ -91,7 +84,6 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
         (f"{DPAUC} --per-person 2", "--per-person needs --person"),
         (f"{DPAUC} --person patient --per-person all", "declared in advance"),
         (f"{DPAUC} --person patient --per-person 0", "0 is not in the range"),
-        (f"{DPAUC} --person nobody", "has no column 'nobody'"),
         (f"{DPAUC} --person patient --per-person 5000", "epsilon must be at least 5"),
         (f"{DPAUC} --weights score", "weights on records are not supported"),
     ),
@@ -111,7 +103,6 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
         ("duckdb://x --table t --groups g", "--groups needs files, not a database"),
         ("duckdb://x --table t --score x.csv=s", "x.csv=s: FILE= needs files, not a database"),
         ("duckdb://x --table t --missing drop", "leave records out in --query"),
-        ("duckdb://nowhere --table t", "nowhere does not exist"),
         (f"{OF_SERVERS} --table t", "a password must not be part of"),
     ),
     f"evaluate duckdb://x --table t {CLASSES}": (("", "--scores needs files, not a database"),),
@@ -139,7 +130,6 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
         ("--versus old --epsilon 1 --trust 'each(emphasis=2)'", "must be from 0.1 to 0.99, got 2"),
         ("--versus old --epsilon 1 --trust 'local(emphasis=0.5)'", "has no parameter 'emphasis'"),
         ("--versus new --epsilon 1", "--versus names the same column as --score, 'new'"),
-        ("--versus older --epsilon 1", "has no column 'older'"),
         ("--versus old --epsilon 1 --split 3 --client site", "--client cannot be used with --sp"),
     ),
     "compare n?rth.csv south.csv --epsilon 1": (
@@ -161,7 +151,6 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
     "simulate": (
         (f"north.parquet {FEDAUC}", "fedauc with these settings has no reports"),
         ("north.parquet --protocol ustatistic --kernel kendall --epsilon 1", "second values"),
-        ("north.parquet --protocol two-round-auc --epsilon 1 --score points", "no column 'points'"),
         ("duckdb://x.duckdb --protocol two-round-auc --epsilon 1", "needs files, not a database"),
     ),
     "sql": (

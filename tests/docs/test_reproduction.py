@@ -22,19 +22,12 @@ LARGEST = 330_000
 
 GENERATOR = generator("reproduction")
 
+EMPTY = {"table": "coverage", "row": "a", "paper": None, "ours": None, "ratio": None}
 ROWS: list[dict[str, Any]] = [
-    {"table": "coverage", "row": "a", "column": "b", "paper": 2.0, "ours": 1.9, "ratio": 0.95},
-    {"table": "coverage", "row": "a", "column": "c", "paper": None, "ours": None, "ratio": None},
-    {
-        "table": "coverage",
-        "row": "|a|",
-        "column": "d_e",
-        "paper": None,
-        "ours": 1.123456789,
-        "ratio": None,
-        "target": "0.9..1.1",
-        "met": False,
-    },
+    EMPTY | {"column": "b", "paper": 2.0, "ours": 1.9, "ratio": 0.95},
+    EMPTY | {"column": "c"},
+    EMPTY
+    | {"row": "|a|", "column": "d_e", "ours": 1.123456789, "target": "0.9..1.1", "met": False},
 ]
 
 

@@ -20,6 +20,7 @@ from tests.data.engines.conftest import Server, database
 from tests.terminal import run
 
 ALL = group_clients(600, clients=3)
+BY_WARD: dict[str, Any] = {"client": "site", "group": "ward", "group_names": GROUPS}
 
 
 def records() -> pa.Table:
@@ -49,25 +50,19 @@ def check_same(stored: tacit.Clients, trust: str) -> None:
 @pytest.mark.parametrize("trust", ["secure-sum", "each"])
 @pytest.mark.parametrize("kind", ["database", "parquet"])
 def test_groups_are_counted_where_the_records_are(kind: str, trust: str, file: Path) -> None:
-    options: dict[str, Any] = {"client": "site", "group": "ward", "group_names": GROUPS}
     if kind == "database":
-        check_same(from_database(f"duckdb://{file}", "scored", **options), trust)
+        check_same(from_database(f"duckdb://{file}", "scored", **BY_WARD), trust)
     else:
-        check_same(from_files([str(file.with_suffix(".parquet"))], **options), trust)
+        check_same(from_files([str(file.with_suffix(".parquet"))], **BY_WARD), trust)
 
 
 def test_groups_are_counted_in_postgresql(postgres: Server) -> None:
     postgres.fill("scored", records())
-    stored = from_database(
-        postgres.address, "scored", client="site", group="ward", group_names=GROUPS
-    )
-    check_same(stored, "secure-sum")
+    check_same(from_database(postgres.address, "scored", **BY_WARD), "secure-sum")
 
 
 def test_records_read_into_memory_have_their_groups(file: Path) -> None:
-    stored = from_database(
-        f"duckdb://{file}", "scored", client="site", group="ward", group_names=GROUPS
-    )
+    stored = from_database(f"duckdb://{file}", "scored", **BY_WARD)
     read = stored.part(0, stored.count)
     assert read.categories is not None and ALL.categories is not None
     assert read.categories.names == GROUPS
