@@ -98,6 +98,10 @@ def test_members_are_a_group_and_nothing_else(clients: Clients, seed: int) -> No
     assert seen == clients.records
 
 
+def test_groups_are_in_the_order_of_their_clients() -> None:
+    assert Groups.from_arrays(["x", "y"], ["b", "a"]).of_record.tolist() == [1, 0]
+
+
 def test_agreed_numbers_are_names_of_groups() -> None:
     assert Groups.from_arrays([10, 9, 10]).names == ("9", "10")
     assert Groups.from_arrays([10, 2], names=[2, 10]).names == ("2", "10")  # type: ignore[list-item]

@@ -74,7 +74,7 @@ def test_one_file_is_one_client_named_by_its_stem(folder: Path, name: str) -> No
         assert clients.names == ("a",)
         np.testing.assert_array_equal(clients.scores, [0.2, 0.9, 0.4])
         np.testing.assert_array_equal(clients.labels, [0, 1, 1])
-        assert (clients.scores.dtype, clients.labels.dtype) == (np.float64, np.int8)
+        assert (clients.scores.dtype.name, clients.labels.dtype.name) == ("float64", "int8")
         assert not clients.simulated
 
 

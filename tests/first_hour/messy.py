@@ -208,7 +208,6 @@ SCORE_FILES = (
     Messy("quoted.csv", text(scores=[f" {s} " for s in SCORES])),
 )
 
-SEMICOLONS = text(separator=";")
 COMMAS = text(scores=[str(s).replace(".", ",") for s in SCORES], separator=";")
 TABS = text(separator="\t")
 FORM_FILES = (
@@ -216,7 +215,7 @@ FORM_FILES = (
     Messy("mark.csv", text().encode("utf-8-sig")),
     Messy("utf16.csv", text().encode("utf-16")),
     Messy("latin1.csv", text().replace("fell", "gest\u00fcrzt").encode("latin-1")),
-    Messy("semicolons.csv", SEMICOLONS),
+    Messy("semicolons.csv", text(separator=";")),
     Messy(
         "decimal_commas.csv",
         COMMAS,

@@ -69,11 +69,10 @@ def exposure_text(exposures: Sequence[Exposure]) -> str:
         return ""
     groups = []
     for attack in dict.fromkeys(exposure.attack for exposure in exposures):
-        rows: list[Row] = [EXPOSURE_HEADING]
         distinct = dict.fromkeys(
             _exposure_row(exposure) for exposure in exposures if exposure.attack == attack
         )
-        groups.append(f"{attack}\n{_table([*rows, *distinct])}")
+        groups.append(f"{attack}\n{_table([EXPOSURE_HEADING, *distinct])}")
     heading = (
         "What an attacker infers from exact (-) and from protected (+) releases: right guesses,\n"
         "blind ones, and the advantage between them (1 is knowing), which may be at most so much.\n"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -66,7 +67,7 @@ def in_memory(records: pa.Table) -> Clients:
     return Clients.from_frame(records, client="site")
 
 
-def scored(records: pa.Table, scores: NDArray[np.float64]) -> pa.Table:
+def scored(records: pa.Table, scores: NDArray[Any]) -> pa.Table:
     """Records with other scores."""
     return records.set_column(0, "score", pa.array(scores))
 
