@@ -23,7 +23,7 @@ from tacit.results.curves.curve import Curve, RatesAt, drawn, rates_entry, rates
 from tacit.results.curves.histogram import MAX_CELLS, Histogram
 from tacit.results.estimate import Estimate, decimals, finite, is_same, numbers
 from tacit.results.figure import AUC_FIGURE, Figure
-from tacit.results.measures.catalogue import THRESHOLDS
+from tacit.results.measures.catalogue import THRESHOLDS, rates_at
 from tacit.results.measures.computing import Measures
 from tacit.results.measures.distances import ReleaseDrift, drift_between
 from tacit.results.parts import Breakdown, Sites
@@ -140,7 +140,7 @@ class Evaluation:
         ------
         AttributeError : where the protocol gives no histogram.
         """
-        return self._known_histogram.at(threshold)
+        return rates_at(self._known_histogram, threshold)
 
     def calibrator(self, method: str = "bbq") -> Calibrator:
         """A map from scores to calibrated probabilities, at no further cost.
@@ -359,7 +359,7 @@ class Evaluation:
             (f"exact {self.figure}", exact),
         ]
         if self.histogram is not None:
-            rows += self.histogram.to_rows() + self.measures.to_rows()
+            rows += self.measures.to_rows()
         rows += self.breakdown.to_rows() if self.breakdown else []
         rows += self.sites.to_rows(names) if self.sites else []
         rows += self._privacy_rows()

@@ -14,6 +14,7 @@ from tacit.metrics.cells.score_scale import named_scale
 from tacit.protocol import ClientState, Query, SimulatedNoise, View
 from tacit.protocols.histogram.steps import LISTED, second_look
 from tacit.protocols.shared.counting import KNOTS
+from tacit.results.measures.catalogue import rates_at
 from tacit.running.evaluating import exact_auc
 from tacit.running.simulation import simulate
 
@@ -139,8 +140,8 @@ def test_cells_end_at_the_thresholds_that_were_asked_for() -> None:
     assert plain is not None and {0.05, 0.1, 0.2, 0.3, 0.5} <= set(plain.edges)
     assert result.histogram is not None
     assert result.decisions == (0.2718, 0.6137)
-    assert result.histogram.at(0.6137)["recall"].approximation_error == 0
-    assert result.histogram.at(0.6037)["recall"].approximation_error > 0
+    assert rates_at(result.histogram, 0.6137)["recall"].approximation_error == 0
+    assert rates_at(result.histogram, 0.6037)["recall"].approximation_error > 0
 
 
 def test_thresholds_of_log_odds_are_log_odds() -> None:

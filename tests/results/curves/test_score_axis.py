@@ -15,6 +15,7 @@ from tacit import Clients, ScoreHistogram, evaluate
 from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.results.curves.calibrator import Calibrator, Lines
 from tacit.results.curves.histogram import Histogram
+from tacit.results.measures.catalogue import rates_at
 from tacit.running.simulation import simulate
 
 SCORES, LABELS = tacit.binormal_scores(4000, 6000, 0.8, seed=1)
@@ -50,7 +51,7 @@ def test_borders_of_buckets_are_thresholds_of_the_unit(name: str) -> None:
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.97])
 def test_rates_at_any_threshold_are_near_the_exact_ones(name: str, share: float) -> None:
     threshold = float(np.quantile(UNITS[name], share))
-    made = histogram_of(name).at(threshold)
+    made = rates_at(histogram_of(name), threshold)
     recall, specificity = exact_rates(UNITS[name], threshold)
     for rate, exact in ((made["recall"], recall), (made["specificity"], specificity)):
         assert abs(rate.value - exact) <= 4 * rate.approximation_error + 1e-12
@@ -61,7 +62,7 @@ def test_rates_at_any_threshold_are_near_the_exact_ones(name: str, share: float)
 )
 def test_a_threshold_that_no_score_can_be_is_refused(name: str, threshold: float) -> None:
     with pytest.raises(ValueError, match="a threshold must be in"):
-        histogram_of(name).at(threshold)
+        rates_at(histogram_of(name), threshold)
 
 
 def test_log_odds_are_calibrated_as_the_probabilities_that_they_state() -> None:
@@ -69,7 +70,7 @@ def test_log_odds_are_calibrated_as_the_probabilities_that_they_state() -> None:
     assert odds.calibration().brier == pytest.approx(stated.calibration().brier, abs=1e-4)
     assert odds.debiased_ece().value == pytest.approx(stated.debiased_ece().value, abs=1e-3)
     np.testing.assert_allclose(odds.reliability().predicted, stated.reliability().predicted, 2e-2)
-    half, same = odds.at(0.0), stated.at(0.5)
+    half, same = rates_at(odds, 0.0), rates_at(stated, 0.5)
     assert half["precision"].value == pytest.approx(same["precision"].value, abs=1e-12)
     mapped, expected = odds.calibrator("platt"), stated.calibrator("platt")
     np.testing.assert_allclose(
@@ -84,7 +85,6 @@ def test_real_numbers_have_a_calibrator_and_no_calibration_error() -> None:
     assert math.isnan(histogram.debiased_ece().value)
     assert math.isnan(histogram.calibration().brier)
     assert np.isnan(histogram.reliability().predicted).all()
-    assert "none, for real numbers state no probabilities" in dict(histogram.to_rows()).values()
     calibrator = histogram.calibrator("isotonic")
     given = calibrator.transform([-1e9, -9.0, 1.0, 11.0, 1e9])
     assert (np.diff(given) >= 0).all()

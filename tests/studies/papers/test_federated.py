@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tacit.metrics import ranking
 from tacit.metrics.curves import cell_area
+from tacit.results.measures.catalogue import rates_at
 from tacit.running.evaluating import repeat_results
 from tacit_studies.measuring import Bench, Table
 from tacit_studies.papers import federated, federated_figures, local_targets
@@ -123,7 +124,10 @@ def test_rates_are_those_that_a_histogram_reports() -> None:
     histogram = histogram_of(known, protocol_for(paper.DISTRIBUTED), seed=3)
     assert histogram is not None
     reported = np.array(
-        [[histogram.at(float(c))[name].value for c in cuts] for name in federated.MEASURED_RATES]
+        [
+            [rates_at(histogram, float(c))[name].value for c in cuts]
+            for name in federated.MEASURED_RATES
+        ]
     )
     naive = np.abs(reported - exact_rates(known, cuts))
     assert federated._rate_errors(known, histogram, cuts) == pytest.approx(naive, abs=1e-12)

@@ -27,6 +27,7 @@ from tacit.counts import tree_results
 from tacit.metrics import calibration, operating_points, trees
 from tacit.metrics.cells.binning import Buckets
 from tacit.metrics.cells.score_scale import PROBABILITY, named_scale
+from tacit.metrics.functional import positive_predictive_value
 from tacit.protocol.forecast import ECE, Forecast, Metric
 from tacit.protocol.scenario import Scenario, Shape
 from tacit.results.curves.histogram import Histogram
@@ -341,8 +342,9 @@ def _precision_forecast(
     histogram: Histogram, threshold: float, exact: float, smaller: int
 ) -> Forecast:
     """Errors from noise and from records in the cell that the threshold cuts; that cell's bias."""
-    precision = histogram.at(threshold)["precision"]
-    above = histogram.axis.reaching(np.array([threshold]), histogram.counts.shape[-1])[0]
+    reached = histogram.axis.reaching(np.array([threshold]), histogram.counts.shape[-1])
+    precision, above = positive_predictive_value(histogram.counts, reached), reached[0]
+    noise_variance = float(histogram.variance(precision.gradient)[0])
     positives, negatives = (float(class_counts @ above) for class_counts in histogram.counts)
     cut = histogram.counts * above * (1 - above)
     cut_variance = (
@@ -350,8 +352,8 @@ def _precision_forecast(
         / (positives + negatives) ** 4
     )
     return Forecast(
-        math.sqrt(precision.privacy_error**2 + cut_variance),
-        precision.value - exact,
+        math.sqrt(noise_variance + cut_variance),
+        float(precision.value[0]) - exact,
         smaller,
         _class_error(histogram),
     )

@@ -29,6 +29,7 @@ from tacit.protocols.shared.declared import lowered_noise
 from tacit.results.curves.curve import UNIT
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.figure import class_too_small, is_class_too_small
+from tacit.results.measures.catalogue import rates_at
 from tacit.results.parts import Breakdown, Difference, Part, difference
 
 TRUE_POSITIVES, FALSE_POSITIVES = "true positive rate", "false positive rate"
@@ -49,7 +50,7 @@ def _part(name: str, result: tp.ServerResult, threshold: float) -> Part:
     size, error = min(totals), float(result.positives_error)
     if result.histogram is None or size <= 0 or is_class_too_small(size, error):
         return Part(name, *totals, {}, class_too_small(size, error))
-    at = result.histogram.at(threshold)
+    at = rates_at(result.histogram, threshold)
     specificity = at["specificity"]
     rates = {
         TRUE_POSITIVES: at["sensitivity"],

@@ -27,16 +27,13 @@ MAX_CELLS = 2**14
 BY_LEVEL = ("variances", "assumed", "factors")
 """What the noise of a tree has for each level."""
 
-NO_CALIBRATION_ERROR = "none, for real numbers state no probabilities"
-
 
 @dataclass(frozen=True, eq=False)
 class Histogram:
     """Estimated numbers of both classes in cells of scores.
 
     Everything here is computed from the estimates alone, and costs no further privacy. Errors are
-    linearised; each figure carries its privacy error, its sampling error, and its approximation
-    error where a threshold cuts a cell.
+    linearised; each figure carries its privacy error and its sampling error.
 
     Parameters
     ----------
@@ -90,21 +87,6 @@ class Histogram:
         """The noise variance of weighted sums of the counts, weights of shape (..., 2, B)."""
         flat = weights.reshape(*weights.shape[:-2], -1)
         return self.noise.variance_of(flat, self.counts.ravel())
-
-    def at(self, threshold: float) -> curve.RatesAt:
-        """The rates of calling scores from ``threshold`` on, by either field's names.
-
-        Raises
-        ------
-        ValueError : for a threshold that no score of this unit can be.
-        """
-        every = np.arange(self.counts.shape[-1])
-        above = self.axis.reaching(np.array([threshold]), every.size)
-        made = curve.RatesAt()
-        for name, make in functional.RATES.items():
-            rate = make(self.counts, above)
-            made[name] = self._estimate(rate, every, self._cut_error(rate, above[0]), make.limits)
-        return made
 
     def average_precision(self) -> est.Estimate:
         """The average precision over the buckets, or over all cells where counts are exact.
@@ -231,22 +213,6 @@ class Histogram:
             binning.Buckets(cells.predicted, cells.positives, cells.totals, *variances)
         )
 
-    def to_rows(self) -> list[tuple[str, str]]:
-        """The figures as labelled lines for a person."""
-        average = ("average precision", est.estimate_line(self.average_precision()))
-        if self.axis.half is None:
-            return [average, ("calibration error (ECE)", NO_CALIBRATION_ERROR)]
-        half, ece = self.at(self.axis.half), self.debiased_ece()
-        named = {"precision": "precision", "recall": "recall", "accuracy": "accuracy", "f1": "F1"}
-        bounds = est.Estimate(ece.value, ece.standard_error, 0.0, limits=curve.UNIT).interval()
-        around = f"{est.POPULATION_INTERVAL} {est.bounds_line(bounds)}"
-        line = f"{ece.value:.{est.decimals(bounds)}f}, {around}, {self.starts.size} buckets"
-        rates = [
-            (f"{label} at {self.axis.half:g}", est.estimate_line(half[name]))
-            for name, label in named.items()
-        ]
-        return [average, *rates, ("calibration error (ECE)", line)]
-
     def to_dict(self) -> dict[str, Any]:
         """The curves and figures as plain numbers and lists."""
         return {
@@ -255,7 +221,6 @@ class Histogram:
             "supported_buckets": self.supported,
             "average_precision": self.average_precision().to_dict(),
             "certain_range": est.numbers(self.certain_range()),
-            "at_half": self._half_entry(),
             "precision_recall": self.precision_recall().to_dict(),
             "rates": curve.rates_entry(self.edges[self.starts], self.rates()),
             "reliability": self.reliability().to_dict(),
@@ -310,13 +275,6 @@ class Histogram:
         return cls(
             counts, tree, entry["supported"], entry["buckets"], ScoreAxis(scale, axis["unit"])
         )
-
-    def _half_entry(self) -> dict[str, Any]:
-        """The rates where scores state the probability 1/2, if they state any."""
-        if self.axis.half is None:
-            return {}
-        half = self.at(self.axis.half)
-        return {name: half[name].to_dict() for name in curve.WRITTEN_RATES}
 
     def _calibration_entry(self) -> dict[str, float | None]:
         if not self.states_probabilities:
@@ -391,24 +349,6 @@ class Histogram:
         band = self._band(rate, starts)
         errors = float(band.privacy_error[0]), float(band.sampling_error[0]), hidden
         return est.Estimate(float(band.value[0]), *errors).within(limits)
-
-    def _cut_error(self, rate: Functional, above: Floats) -> float:
-        """The error of a threshold inside a cell, by the share of its records that lies above.
-
-        That share lies between 0 and 1 and is taken to be ``a``, the cell's own share above: its
-        variance is at most ``a (1 - a)``, as where all records of the cell have one score. A
-        gradient is linear in the share, so its change from the cut cell to the next one says what
-        a record does that moves from one side to the other.
-        """
-        cut = np.flatnonzero((above > 0) & (above < 1))
-        if not cut.size or above.size < 2:
-            return 0.0
-        cell = int(cut[0])
-        other = cell - 1 if cell else 1
-        moved = rate.gradient[0, :, cell] - rate.gradient[0, :, other]
-        reach = math.sqrt(above[cell] * (1 - above[cell]))
-        steps = moved / (above[cell] - above[other]) * np.maximum(self.counts[:, cell], 0.0) * reach
-        return float(np.sqrt(np.sum(steps**2)))
 
 
 def _by_level(values: list[float | None] | None) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,6 +39,12 @@ class ScoreAxis:
     def half(self) -> float | None:
         """The score that states the probability 1/2; None where scores state none."""
         return HALVES.get(self.unit)
+
+    @cached_property
+    def is_fixed(self) -> bool:
+        """Whether the cells were settled before any record was seen."""
+        fixed = (named_scale(name).knots for name in (EVEN, self.unit))
+        return any(np.array_equal(self.scale.knots, knots) for knots in fixed)
 
     def edges(self, cells: int) -> Floats:
         """The borders of so many cells, shape (cells + 1,); infinite at open ends."""

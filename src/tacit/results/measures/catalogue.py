@@ -18,6 +18,8 @@ from tacit.arrays import Floats
 from tacit.metrics import functional, logistic, operating_points
 from tacit.metrics.functional import Functional, prevalence
 from tacit.metrics.logistic import calibration_ratio, line_fit
+from tacit.results.curves.curve import RatesAt
+from tacit.results.curves.histogram import Histogram
 from tacit.results.estimate import REACH, Estimate, Interval
 from tacit.results.measures import figures, smooth_calibration
 from tacit.results.measures.distances import class_separation
@@ -244,10 +246,33 @@ def _rate(rate: functional.Rate) -> Entry:
     return _figure(
         rate.name,
         lambda view, points: rate(view.counts, view.reaching(view.stating(points))),
-        Kind(rate.limits, rate.quotient, at_threshold=True),
+        _rate_kind(rate),
         rate.title,
         of_decisions=True,
     )
+
+
+def _rate_kind(rate: functional.Rate) -> Kind:
+    return Kind(rate.limits, rate.quotient, at_threshold=True)
+
+
+def rates_at(histogram: Histogram, score: float) -> RatesAt:
+    """The rates of calling scores from ``score`` on, by either field's names.
+
+    Raises
+    ------
+    ValueError : for a score that this unit does not have.
+    """
+    view = CellView.of(histogram)
+    above = view.reaching(np.array([score]))
+    made = RatesAt()
+    for name, rate in functional.RATES.items():
+        [made[name]] = figures.measured(view, _reaching(rate, above), _rate_kind(rate))
+    return made
+
+
+def _reaching(rate: functional.Rate, above: Floats) -> figures.Make:
+    return lambda view: rate(view.counts, above)
 
 
 def _threshold_for(name: str, weights: Floats, given: tuple[float, ...], high: bool) -> Entry:

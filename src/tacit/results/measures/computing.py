@@ -5,7 +5,6 @@ Curves of measures with pointwise bands, for pictures and files.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -18,6 +17,7 @@ from tacit.arrays import Floats
 from tacit.data import units
 from tacit.metrics import functional, operating_points
 from tacit.results import estimate as est
+from tacit.results.curves.curve import UNIT, WRITTEN_RATES, RatesAt
 from tacit.results.curves.histogram import Histogram
 from tacit.results.measures import catalogue, figures
 from tacit.results.measures.figures import CellView
@@ -31,6 +31,9 @@ ENDS = (0.005, 0.995)
 """Quantiles of the scores between which the smooth calibration curve is drawn."""
 BINS = 20
 """Number of groups of the distribution of scores."""
+PRINTED_RATES = {"precision": "precision", "recall": "recall", "accuracy": "accuracy", "f1": "F1"}
+"""The rates that texts show at the probability 1/2, with their titles."""
+NO_CALIBRATION_ERROR = "none, for real numbers state no probabilities"
 
 
 Columns = dict[str, Floats]
@@ -142,11 +145,11 @@ class Measures(Mapping[str, est.Estimate]):
 
     Parameters
     ----------
-    view : the counts, at the resolution that figures are computed at.
+    histogram : both classes' counts.
     thresholds : the probabilities at which figures of a decision are given.
     """
 
-    view: CellView
+    histogram: Histogram
     thresholds: tuple[float, ...] = catalogue.THRESHOLDS
 
     @classmethod
@@ -162,7 +165,18 @@ class Measures(Mapping[str, est.Estimate]):
         for threshold in thresholds:
             if not 0 < threshold < 1:
                 raise ValueError(f"a threshold must be between 0 and 1, got {threshold}")
-        return cls(CellView.of(histogram), thresholds)
+        return cls(histogram, thresholds)
+
+    @cached_property
+    def view(self) -> CellView:
+        """The counts, at the resolution that figures are computed at."""
+        return CellView.of(self.histogram)
+
+    @cached_property
+    def at_half(self) -> RatesAt:
+        """The rates where scores state the probability 1/2; none where they state none."""
+        half = self.histogram.axis.half
+        return RatesAt() if half is None else catalogue.rates_at(self.histogram, half)
 
     @cached_property
     def by_name(self) -> Mapping[str, est.Estimate]:
@@ -249,23 +263,40 @@ class Measures(Mapping[str, est.Estimate]):
 
     def to_rows(self) -> list[tuple[str, str]]:
         """The essential figures as labelled lines for a person."""
-        measures = self.by_name
-        if measures[catalogue.ESSENTIAL[0]].reason == figures.NO_PROBABILITIES:
-            return []
-        benefits = [f"net_benefit_at_{threshold:g}" for threshold in self._shown_thresholds()]
-        shown = [*catalogue.ESSENTIAL, *benefits]
-        return [(catalogue.label(name), est.estimate_line(measures[name])) for name in shown]
+        half, measures = self.histogram.axis.half, self.by_name
+        average = ("average precision", est.estimate_line(self.histogram.average_precision()))
+        if half is None:
+            return [average, ("calibration error (ECE)", NO_CALIBRATION_ERROR)]
+        rates = [
+            (f"{title} at {half:g}", est.estimate_line(self.at_half[name]))
+            for name, title in PRINTED_RATES.items()
+        ]
+        shown = [*catalogue.ESSENTIAL, *self._shown_of_decisions()]
+        further = [(catalogue.label(name), est.estimate_line(measures[name])) for name in shown]
+        return [average, *rates, self._calibration_error(), *further]
 
-    def _shown_thresholds(self) -> tuple[float, ...]:
-        """Those that were chosen; of the default ones the nearest to the prevalence."""
+    def _calibration_error(self) -> tuple[str, str]:
+        """The expected calibration error over the buckets, as a labelled line."""
+        ece, buckets = self.histogram.debiased_ece(), self.histogram.starts.size
+        bounds = est.Estimate(ece.value, ece.standard_error, 0.0, limits=UNIT).interval()
+        around = f"{est.POPULATION_INTERVAL} {est.bounds_line(bounds)}"
+        line = f"{ece.value:.{est.decimals(bounds)}f}, {around}, {buckets} buckets"
+        return "calibration error (ECE)", line
+
+    def _shown_of_decisions(self) -> list[str]:
+        """All figures at chosen probabilities; else the net benefit nearest to the prevalence."""
+        if self.thresholds != catalogue.THRESHOLDS:
+            of_decisions = (each for each in catalogue.CATALOGUE if each.of_decisions)
+            return [name for each in of_decisions for name in each.listed(self.thresholds)]
         share = self.by_name["prevalence"].value
-        if self.thresholds != catalogue.THRESHOLDS or not math.isfinite(share):
-            return self.thresholds
-        return (min(self.thresholds, key=lambda threshold: abs(threshold - share)),)
+        nearest = min(self.thresholds, key=lambda threshold: abs(threshold - share))
+        return [f"net_benefit_at_{nearest:g}"]
 
     def to_dict(self) -> dict[str, Any]:
         """The entries of a result."""
+        half = self.at_half
         return {
+            "at_half": half and {name: half[name].to_dict() for name in WRITTEN_RATES},
             "measures": {name: est.measure_of(measure) for name, measure in self.by_name.items()},
             **self.curves,
         }

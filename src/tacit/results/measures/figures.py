@@ -28,6 +28,8 @@ CLIPPED_ERRORS = 4.0
 """Standard deviations of noise that the outermost part holds."""
 INNER = 3.0
 """How many times as large as the outermost part the one is whose quantile states its tail."""
+ROUGH_ERRORS = 3.0
+"""Standard deviations by which counts must be rougher than a density to show frequent scores."""
 MOST_CLIPPED = 0.1
 """Largest part of the records at each end whose log-odds are clipped."""
 LEAST_CLIPPED_ERRORS = 3.0
@@ -220,15 +222,37 @@ class CellView:
         moved = np.maximum(self.counts, 0.0) * change**2 / 12
         return np.sqrt(np.sum(moved, axis=(-2, -1)))
 
+    @cached_property
+    def shows_frequent_scores(self) -> bool:
+        """Whether counts of fixed cells are rougher than those of a density, noise and sampling.
+
+        Placed cells leave a frequent score a cell of its own. Of fixed ones, the squares of the
+        second differences ``c_j - (c_{j-1} + c_{j+1}) / 2`` exceed the sum of their variances by
+        ``ROUGH_ERRORS`` of its errors where cells hold one frequent score, or two, or none. Squares
+        of normal variables have twice the square of the variance; neighbours correlate, which adds
+        less than as much again.
+        """
+        if not self.axis.is_fixed or self.size < 3:
+            return False
+        alone = np.zeros((2, self.size))
+        alone[0, self.size // 2] = 1.0
+        variances = np.maximum(self.counts, 0.0) + float(self.noise_variance(alone))
+        left, middle, right = slice(None, -2), slice(1, -1), slice(2, None)
+        departing = self.counts[:, middle] - (self.counts[:, left] + self.counts[:, right]) / 2
+        of_each = variances[:, middle] + (variances[:, left] + variances[:, right]) / 4
+        excess = np.sum(departing**2) - np.sum(of_each)
+        return bool(excess > ROUGH_ERRORS * 2 * math.sqrt(np.sum(of_each**2)))
+
     def cut_errors(self, figure: functional.Functional) -> tuple[Floats, Floats]:
         """The errors by the records of cells that a threshold cuts, shape (T,) each.
 
         The first is by their unknown places, the second by a density that changes across the cell.
 
-        The part a of them that lies above is known as that of the cell's width. Were they spread
-        evenly, its variance would be at most ``a (1 - a)`` a record. Where their density changes by
-        d records across the cell, the part is off by ``d a (1 - a) / 2`` of them. A gradient is
-        linear in the part that counts, so its change to a cell that counts not at all, or
+        The part a of its m records that lies above is known as that of the cell's width. The
+        variance of their number above is at most ``m a (1 - a)`` where they are spread, and
+        ``m^2 a (1 - a)`` where all have one score and are on one side. Where the density of spread
+        records changes by d across the cell, that number is off by ``d a (1 - a) / 2``. A gradient
+        is linear in the part that counts, so its change to a cell that counts not at all, or
         entirely, says what a record does that moves from one side to the other.
         """
         above = figure.above
@@ -242,10 +266,13 @@ class CellView:
         jump = figure.gradient[rows, :, cells] - figure.gradient[rows, :, other]
         step = np.abs(jump) / np.where(apart == 0, np.nan, np.abs(apart))[:, np.newaxis]
         reach = (part * (1 - part))[:, np.newaxis]
-        even = reach * np.maximum(self.counts[:, cells].T, 0.0) * step**2
-        tilt = reach / 2 * self.density_changes[:, cells].T * step
+        records = np.maximum(self.counts[:, cells].T, 0.0)
         placed, changed = np.zeros((2, *figure.value.shape))
-        np.add.at(placed, rows, np.sum(even, axis=-1))
+        if self.shows_frequent_scores:
+            np.add.at(placed, rows, np.sum(reach * (records * step) ** 2, axis=-1))
+            return np.sqrt(placed), changed
+        tilt = reach / 2 * self.density_changes[:, cells].T * step
+        np.add.at(placed, rows, np.sum(reach * records * step**2, axis=-1))
         np.add.at(changed, rows, np.sum(tilt, axis=-1) ** 2)
         return np.sqrt(placed), np.sqrt(changed)
 

@@ -22,6 +22,7 @@ from tacit.protocol.conversation import Protocol
 from tacit.protocol.forecast import AREA, ECE, Family, Metric
 from tacit.protocol.scenario import Scenario, Shape
 from tacit.protocols.histogram.figure_forecast import ece_of
+from tacit.results.measures.catalogue import rates_at
 from tacit.running.evaluating import repeat
 from tacit_studies.measuring import Bench, Job, quotient
 from tacit_studies.rows import Measured, Row, Target
@@ -249,7 +250,7 @@ def _figures(
         elif calibration:
             value = histogram.debiased_ece().value
         else:
-            value = histogram.at(metric.threshold)["precision"].value
+            value = rates_at(histogram, metric.threshold)["precision"].value
         errors.append(value - exact)
     return np.array(errors)
 
