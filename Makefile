@@ -16,7 +16,7 @@ PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN
 # What `make test`, `make test-all-pythons` and `make coverage` run: all tests, or TESTS=tests/metrics.
 TESTS :=
 
-.PHONY: setup demo test test-thorough test-all-pythons coverage golden check docs bench lock release hooks clean
+.PHONY: setup demo test test-thorough test-all-pythons coverage check docs bench lock release hooks clean
 
 setup: $(STAMP)
 
@@ -54,12 +54,6 @@ test-all-pythons:
 # As `make test`, with the branches that were taken; fails below the bound in pyproject.toml.
 coverage: setup
 	$(PYTEST) --cov --cov-report=term:skip-covered $(TESTS)
-
-# What every protocol asks, answers, spends and concludes under fixed seeds, compared with the values
-# that are held. `make golden WRITE=--write` holds today's.
-WRITE :=
-golden: setup
-	OMP_NUM_THREADS=1 $(BIN)/python -m tests.golden $(WRITE)
 
 check: setup
 	$(BIN)/ruff check .

@@ -1,1 +1,0 @@
-"""Golden values: what every protocol asked, answered, spent and concluded under fixed seeds."""
