@@ -24,11 +24,11 @@ CLASSES = np.array([3000.0, 2000.0])
 
 
 def noisy_levels(seed: int) -> estimate.LevelCounts:
-    """Two even trees with noise, of one replicate."""
-    rng = np.random.default_rng(seed)
-    classes, counts = CLASSES[np.newaxis, :, np.newaxis], [CLASSES[np.newaxis, :, np.newaxis]]
+    """Two even trees with noise, in three replicates."""
+    rng, classes = np.random.default_rng(seed), np.tile(CLASSES[:, np.newaxis], (3, 1, 1))
+    counts = [classes]
     for level in range(1, HEIGHT + 1):
-        noise = rng.normal(0, 60.0, (1, 2, 2**level))
+        noise = rng.normal(0, 60.0, (3, 2, 2**level))
         counts.append(classes / 2**level + noise - noise.mean(axis=-1, keepdims=True))
     reports = np.repeat(classes / HEIGHT, HEIGHT, axis=-1)
     return estimate.LevelCounts(
