@@ -52,7 +52,7 @@ def test_influences_are_the_derivatives(estimator) -> None:  # type: ignore[no-u
             counts = list(levels.counts)
             counts[level] = counts[level] + 1e-4 * step
             moved = estimator(replace(levels, counts=counts))
-            expected = 1e-4 * np.sum(base.influences[level - 1] * step)
+            expected = 1e-4 * np.sum(base.influences[level - 1][0] * step[0])
             assert moved.value[0] - base.value[0] == pytest.approx(expected, rel=1e-6, abs=1e-15)
 
 
