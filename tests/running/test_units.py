@@ -386,6 +386,15 @@ def test_scores_of_a_plan_in_one_process_must_be_of_one_scale(tmp_path: Path) ->
         check_parties(desks)
 
 
+def test_a_name_that_the_ledger_never_answered_about_is_doubted(tmp_path: Path) -> None:
+    disk.carried(tmp_path, disk.federation(tmp_path, disk.ONE_SUM))
+    desk = disk.reopened(tmp_path, 0)
+    assert doubts(desk) == []
+    renamed = replace(desk, party_file=replace(desk.party_file, dataset="renamed"))
+    (reported,) = doubts(renamed)
+    assert f"answered about {desk.party_file.dataset} and not about renamed" in reported
+
+
 def test_more_records_than_sums_have_room_for_are_told_to_their_owner(tmp_path: Path) -> None:
     disk.federation(tmp_path, disk.ONE_SUM)
     desk = disk.reopened(tmp_path, 0)

@@ -289,7 +289,7 @@ class Ledger(Pages):
         if name is not None and name != entry.dataset:
             return entries.ConflictError(
                 f"these records are booked as {name!r}, got {entry.dataset!r}: "
-                "one name holds one budget"
+                "one name holds one budget, so give them their first name again"
             )
         return None
 

@@ -271,7 +271,7 @@ def _show_terms(party: Path) -> PartyDesk:
     if is_invited and not Plan.read(PartyFile.read(party).plan).is_complete:
         raise letters.LetterError(
             "this site has no roster yet: tacit join fetches it when the coordinator has admitted "
-            "all sites"
+            "all sites; problems of the records are found before that by: tacit check FILE"
         )
     desk = PartyDesk.open(party)
     desk.plan.agreement()

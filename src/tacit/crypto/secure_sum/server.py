@@ -155,7 +155,8 @@ class SumServer:
         elif len(self._came) < (min_clients := self._terms.neighbourhood.min_clients):
             name = kind.name.lower()
             raise identities.TooFewError(
-                f"{name} of at least {min_clients} clients must come, got {len(self._came)}"
+                f"the sum cannot go on: message {name} of at least {min_clients} clients must "
+                f"come, got {len(self._came)}"
             )
         if kind == Kind.MASKED:
             consistency.check_windows(self._terms.rule, self._arranged, self._came)

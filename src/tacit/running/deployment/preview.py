@@ -53,7 +53,7 @@ def check_records(desk: PartyDesk) -> None:
 
 
 def doubts(desk: PartyDesk) -> list[str]:
-    """Sentences about the party's records and the scale of its scores, for its screen only.
+    """Sentences about the party's records, their name and the scale of scores, for its screen only.
 
     Others would see a refusal, and learn something about a record from it. So the protocol takes
     scores out of range as the nearest end, and the party reads how many they are.
@@ -64,7 +64,7 @@ def doubts(desk: PartyDesk) -> list[str]:
     wrong = rescaled != for_plan(desk.records, unit, plan.unit, plan.protocol).all_scores
     if unit != plan.unit:
         wrong |= outside(scores, unit)
-    sentences = []
+    sentences = _name_doubts(desk)
     if wrong.any():
         sentences.append(
             f"{np.count_nonzero(wrong):,} of {scores.size:,} scores are outside of what the plan "
@@ -80,6 +80,25 @@ def doubts(desk: PartyDesk) -> list[str]:
             "the result is wrong; agree on a plan with more"
         )
     return sentences
+
+
+def _name_doubts(desk: PartyDesk) -> list[str]:
+    """A sentence where the ledger has answered about other names only: one may be of these records.
+
+    Then every run would be declined. Which records a name has needs the ledger's key, and is left.
+    """
+    party_file = desk.party_file
+    if not party_file.ledger.exists():
+        return []
+    with Ledger.open_readonly(party_file.ledger) as pages:
+        names = [name for name in pages.datasets() if pages.history(name)]
+    if not names or party_file.dataset in names:
+        return []
+    return [
+        f"the ledger has answered about {', '.join(names)} and not about {party_file.dataset}: the "
+        "same records under another name are declined; if they are the same, restore dataset "
+        "under [data]"
+    ]
 
 
 def preview(desk: PartyDesk) -> list[tuple[str, str]]:
