@@ -253,7 +253,7 @@ FORM_FILES = (
     Messy(
         "other_names.csv",
         text(header=("id", "Score", "Outcome", "w", "n")),
-        "its columns are 'id', 'Score', 'Outcome', 'w', 'n'; --score Score",
+        "its columns are 'id', 'Score', 'Outcome', 'w', 'n'; name it: --score Score",
         ("--score", "Score", "--label", "Outcome"),
     ),
     Messy("spaced_names.csv", text(header=("id", " score", "label ", "w", "n"))),

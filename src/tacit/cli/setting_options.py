@@ -236,6 +236,9 @@ def option_of(settings: Sequence[Labelled], protocols: int) -> click.Option:
     choices = [choice for _, setting in settings for choice in setting.choices]
     if isinstance(kind, Spelled):
         kind = Spelled(tuple(dict.fromkeys(choices)))
+    listing = [name for name, setting in settings if option_type(setting) is as_numbers]
+    if kind is int and listing:
+        kind = NumberOrNumbers(listing)
     return click.Option(
         [flags, first.name],
         type=kind,
@@ -284,7 +287,7 @@ def as_names(text: str) -> tuple[str, ...]:
 
 
 def _metavar(kind: Any) -> str | None:
-    if kind is as_number_or_numbers:
+    if kind is as_number_or_numbers or isinstance(kind, NumberOrNumbers):
         return "N|A,B,..."
     if kind in (as_numbers, as_names):
         return "A,B,..."
@@ -320,6 +323,24 @@ def chosen_protocol(name: str, settings: Mapping[str, Any], source: Source = PRO
             raise click.UsageError(f"{choice} needs {flag}") from None
         elsewhere = f"; {registry.has_it(error.holders)}" if error.holders else ""
         raise click.UsageError(f"{flag} cannot be used with {choice}{elsewhere}") from None
+
+
+class NumberOrNumbers(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
+    """A whole number; some protocols take numbers separated by commas, once they are named."""
+
+    name = "integer"
+
+    def __init__(self, listing: Sequence[str]) -> None:
+        self._listing = tuple(listing)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The whole number; the refusal of another one names the protocols that take it."""
+        try:
+            return click.INT.convert(value, param, ctx)
+        except click.BadParameter:
+            names = [name for name in self._listing if not name.startswith(PUBLISHED)]
+            known = " or ".join(names or self._listing)
+            self.fail(f"{value!r} is not a whole number; others need {CHOICE} {known}", param, ctx)
 
 
 class Spelled(click.Choice):  # type: ignore[type-arg]  # generic from click 8.2 on

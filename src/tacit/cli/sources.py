@@ -45,7 +45,10 @@ def check_source(params: Mapping[str, Any]) -> None:
         raise click.UsageError(
             "--missing drop needs files, not a database: leave records out in --query"
         )
-    refuse("--missing drop cannot be used with {}", params, "scores", "private_group", "counts")
+    sentence = "--missing drop cannot be used with {}"
+    remedy = "leave records without a value out of the files first"
+    refuse(f"{sentence}: {remedy}", params, "scores", "private_group")
+    refuse(sentence, params, "counts")
 
 
 def files_in_memory(files: Sequence[str], option: str) -> list[str]:

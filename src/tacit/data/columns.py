@@ -282,7 +282,7 @@ def _other_name(option: str, name: str, header: list[str]) -> str:
     near = get_close_matches(name.casefold(), by_case, n=1, cutoff=0.6)
     if not near:
         return f"name it: --{option} COLUMN"
-    return f"--{option} {shlex.quote(by_case[near[0]])}"
+    return f"name it: --{option} {shlex.quote(by_case[near[0]])}"
 
 
 def _is_of_type(schema: pa.Schema, name: str, option: str, location: Location) -> bool:

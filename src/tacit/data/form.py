@@ -209,7 +209,7 @@ def label_requirement(
     if not _are_two_words(set(different)):
         return "labels must be 0 or 1", ""
     positive = next((different[word] for word in LIKELY_POSITIVE if word in different), None)
-    word = positive or f"one of {' and '.join(map(repr, different.values()))}"
+    word = positive or f"WORD ({' or '.join(map(repr, different.values()))})"
     remedy = f"name the word that means 1: --positive {word}, in Python FileForm(positive=(...,))"
     return "labels must be 0 or 1", remedy
 

@@ -17,7 +17,8 @@ from tacit.running import evaluating, spending
 
 READ_OFF = (
     "the list of groups was read off the records, so it shows that each of them has a record, "
-    "which the guarantee does not cover: name the agreed groups"
+    "which the guarantee does not cover: name the agreed groups, --group-name NAME for each, in "
+    "Python Groups.from_arrays(..., names=(...,))"
 )
 
 
