@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tacit.metrics.ranking import auc
-from tacit_studies.sources import LARGE, SMALL, Scores, _area, with_auc
+from tacit_studies.sources import LARGE, SMALL, Scores, _area
 from tests.studies.sources import FEW, SOME, real_clients
 
 
@@ -31,14 +31,6 @@ def test_epochs_differ_by_the_positives_shift_alone() -> None:
     assert (first[labels == 0] == second[labels == 0]).all()
     odds = np.log(first / (1 - first)) - np.log(second / (1 - second))
     assert np.ptp(odds[labels == 1]) < 1e-9
-
-
-def test_scores_at_both_ends_are_moved_inside() -> None:
-    scores = np.array([0.0, 1.0, 0.0, 1.0, 0.5, 0.4])
-    labels = np.array([1, 1, 0, 0, 1, 0], dtype=np.int8)
-    shifted = with_auc(scores, labels, 0.75)
-    assert shifted.min() > 0
-    assert shifted.max() < 1
 
 
 def test_the_area_counts_ties_one_half() -> None:

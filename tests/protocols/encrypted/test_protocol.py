@@ -7,7 +7,6 @@ import json
 import math
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, pairwise
 from typing import Any
@@ -441,18 +440,6 @@ def test_steps_out_of_turn() -> None:
         parties.answer(0, counting)
     with pytest.raises(engine.HomomorphicError, match="messages travel as bytes"):
         sessions.as_parts(np.zeros(3))
-
-
-def test_nothing_opens_after_an_answer_that_was_refused() -> None:
-    """A session has one attempt: after a forgery the honest answer is not looked at."""
-    parties = Parties(FheAUC(20, variants.CHECKED, most_records=5000), federation(4000, 3))
-    broadcast = parties.until(fhe.open_answer).broadcast
-    answer = broadcast["answer"]
-    damaged = answer[:-4000] + answer[len(answer) // 2 - 4000 : len(answer) // 2]
-    with pytest.raises(engine.HomomorphicError):
-        parties.answer(0, replace(parties.query, broadcast={**broadcast, "answer": damaged}))
-    with pytest.raises(engine.HomomorphicError, match="in no session"):
-        parties.answer(0)
 
 
 def test_the_secret_is_sealed_once() -> None:

@@ -64,16 +64,6 @@ def test_refusals_in_many_runs_would_give_the_totals(choose: Choose) -> None:
     assert scheme.accepted_most / (2 * low) == pytest.approx(true_numbers().denominator, rel=1e-4)
 
 
-def test_after_a_refusal_no_session_is_begun(choose: Choose) -> None:
-    state = ClientState()
-    for multiplier in (ACCEPTED, ACCEPTED, REFUSED_BY_ALL):
-        choose(multiplier)
-        assert is_accepted(state) == (multiplier == ACCEPTED)
-    choose(ACCEPTED)
-    with pytest.raises(PublicRefusalError, match="agree on other settings, such as most_records"):
-        is_accepted(state)
-
-
 SETTINGS = 'most_records = 200\nthresholds = 6\nscale = "even"\nreveal = "parties"\n'
 FORMS = {
     "masked": 'name = "encrypted-auc"\nadversary = "malicious"\n',
