@@ -21,7 +21,8 @@ LINE = [(0.0, 0.0), (0.25, 0.5), (1.0, 1.0)]
 
 
 def svg_of(*series: Series) -> str:
-    return drawn("graph", Graph("p", "A <title>", 'A "description"', "across", "up", series))
+    texts = "A <title>", 'A "description"', "across", "up"
+    return drawn("graph", Graph("p", *texts, series, "a caption", ()))
 
 
 def drawn(macro: str, picture: Graph | IntervalBar) -> str:

@@ -56,9 +56,15 @@ class Series:
         return outline if len(outline) > 2 else []
 
 
+THRESHOLD = "Threshold"
+"""The heading of scores from which on records are called positive."""
+
+Column = tuple[str, Sequence[float | None]]
+
+
 @dataclass(frozen=True)
 class Graph:
-    """A picture of several lines.
+    """A picture of several lines, and its numbers.
 
     Parameters
     ----------
@@ -66,8 +72,12 @@ class Graph:
     title, description : read out instead of the picture.
     across, up : the names of the axes.
     series : the lines, the first on top.
+    caption : what it shows, and what its band means.
+    columns : the table's columns: a heading and the numbers; of a readable picture the horizontal
+        ones first, then the vertical ones.
     across_ticks, up_ticks : ascending places with their texts; the first and the last are the ends.
     readable : whether the page's script shows the row of its table that is next to the pointer.
+    essential : whether it is one of the pictures that a reviewer looks for first.
     """
 
     name: str
@@ -76,9 +86,36 @@ class Graph:
     across: str
     up: str
     series: Sequence[Series]
+    caption: str
+    columns: Sequence[Column]
     across_ticks: Sequence[Tick] = UNIT_TICKS
     up_ticks: Sequence[Tick] = UNIT_TICKS
     readable: bool = False
+    essential: bool = False
+
+    @property
+    def headings(self) -> list[str]:
+        """The headings of the table."""
+        return [heading for heading, _ in self.columns]
+
+    @property
+    def legend(self) -> list[tuple[str, str]]:
+        """The style and the name of every line that has one."""
+        return [(each.kind, each.label) for each in self.series if each.label]
+
+    def texts(self, row: tuple[float, ...]) -> list[str]:
+        """The numbers of a row as they are read."""
+        return [
+            threshold_text(value) if heading == THRESHOLD else decimal(value)
+            for heading, value in zip(self.headings, row, strict=True)
+        ]
+
+    @property
+    def rows(self) -> list[tuple[float, ...]]:
+        """The rows of the table; of a readable picture those whose point exists."""
+        columns = [map(number, values) for _, values in self.columns]
+        rows = zip(*columns, strict=True)
+        return [row for row in rows if not self.readable or all(map(math.isfinite, row[:2]))]
 
     def x(self, value: float) -> str:
         """Where a place on the horizontal axis lies in the picture."""
@@ -138,10 +175,7 @@ class IntervalBar:
         """Round places that hold every estimate, interval and the exact figure."""
         low, high = pooled_bounds([estimate for _, estimate in self.rows], self.exact)
         span = max(high - low, 1e-4 * max(abs(low), abs(high), 1.0))
-        step = _round_step(1.3 * span / 4)
-        return _ticks(
-            math.floor((low - 0.1 * span) / step), math.ceil((high + 0.1 * span) / step), step
-        )
+        return round_ticks(low - 0.1 * span, high + 0.1 * span)
 
     def x(self, value: float) -> str:
         """Where a value lies in the picture."""
@@ -169,31 +203,19 @@ def round_ticks(low: float, high: float) -> list[Tick]:
     >>> [text for _, text in round_ticks(-0.02, 0.31)]
     ['-0.1', '0.0', '0.1', '0.2', '0.3', '0.4']
     """
-    high = max(high, low + 1e-6)
-    step = _round_step((high - low) / 4)
-    return _ticks(math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9), step)
-
-
-def _round_step(least: float) -> float:
-    """The least of 1, 2, 5 and 10 times a power of ten that is not below this."""
+    least = (max(high, low + 1e-6) - low) / 4
     power = 10.0 ** math.floor(math.log10(least))
-    return next(m * power for m in (1, 2, 5, 10) if m * power >= least)
-
-
-def _ticks(first: int, last: int, step: float) -> list[Tick]:
+    # the least of 1, 2, 5 and 10 times a power of ten that is not below a quarter of the range
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least)
     digits = max(0, -math.floor(math.log10(step) + 1e-9))
-    return [(index * step, f"{index * step:.{digits}f}") for index in range(first, last + 1)]
+    places = range(math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9) + 1)
+    return [(index * step, f"{index * step:.{digits}f}") for index in places]
 
 
 def known(points: Points) -> list[tuple[float, float]]:
     """The points that exist."""
     return [(x, y) for x, y in points if math.isfinite(x) and math.isfinite(y)]
 
-
-THRESHOLD = "Threshold"
-"""The heading of scores from which on records are called positive."""
-
-Column = tuple[str, Sequence[float | None]]
 
 DIAGONAL = Series("reference", "", [(0.0, 0.0), (1.0, 1.0)])
 PRIVACY_ONLY = "The band is pointwise, 95 %, about these records' rates: privacy noise only."
@@ -204,50 +226,7 @@ LEAST_SHOWN = -0.1
 """Part of the prevalence below 0 down to which net benefits are drawn."""
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A picture, what it shows, and its numbers.
-
-    Parameters
-    ----------
-    graph : the picture.
-    caption : what it shows, and what its band means.
-    columns : the table's columns: a heading and the numbers; of a readable picture the horizontal
-        ones first, then the vertical ones.
-    essential : whether it is one of the pictures that a reviewer looks for first.
-    """
-
-    graph: Graph
-    caption: str
-    columns: tuple[Column, ...]
-    essential: bool = False
-
-    @property
-    def headings(self) -> list[str]:
-        """The headings of the table."""
-        return [heading for heading, _ in self.columns]
-
-    @property
-    def legend(self) -> list[tuple[str, str]]:
-        """The style and the name of every line that has one."""
-        return [(each.kind, each.label) for each in self.graph.series if each.label]
-
-    def texts(self, row: tuple[float, ...]) -> list[str]:
-        """The numbers of a row as they are read."""
-        return [
-            threshold_text(value) if heading == THRESHOLD else decimal(value)
-            for heading, value in zip(self.headings, row, strict=True)
-        ]
-
-    @property
-    def rows(self) -> list[tuple[float, ...]]:
-        """The rows of the table; of a readable picture those whose point exists."""
-        columns = [map(number, values) for _, values in self.columns]
-        rows = zip(*columns, strict=True)
-        return [row for row in rows if not self.graph.readable or all(map(math.isfinite, row[:2]))]
-
-
-def pictures_of(result: Result, prefix: str) -> Iterator[Picture]:
+def pictures_of(result: Result, prefix: str) -> Iterator[Graph]:
     """The pictures that a result allows, in their order on the page.
 
     Parameters
@@ -276,14 +255,13 @@ def reviewed(content: Mapping[str, Any]) -> list[str]:
     return shown + [name for name in content["measures"] if name.startswith("net_benefit_at_")]
 
 
-def _roc(result: Result, prefix: str) -> Picture:
+def _roc(result: Result, prefix: str) -> Graph:
     curve = result.content["roc"]
-    columns = _columns(curve, "false_positive_rate", "true_positive_rate")
     edges = [known(edge) for edge in _edges(curve, "false_positive_rate", "true_positive_rate")]
     # at both corners nothing is estimated
     outline = [sorted([(0.0, 0.0), *edge, (1.0, 1.0)]) if edge else [] for edge in edges]
     about = BOTH if "true_positive_sampling" in curve else PRIVACY_ONLY
-    graph = Graph(
+    return Graph(
         f"{prefix}-roc",
         "ROC curve",
         f"True-positive rate over false-positive rate at {len(edges[0])} thresholds; "
@@ -292,43 +270,39 @@ def _roc(result: Result, prefix: str) -> Picture:
         "False-positive rate",
         "True-positive rate (recall)",
         [Series("line", "", *outline), DIAGONAL],
+        f"How many positives are found (upwards) at what share of false alarms. {about}",
+        _columns(curve, "false_positive_rate", "true_positive_rate"),
         readable=True,
+        essential=has_essentials(result),
     )
-    caption = "How many positives are found (upwards) at what share of false alarms. " + about
-    return Picture(graph, caption, columns, has_essentials(result))
 
 
-def _precision(content: Mapping[str, Any], prefix: str) -> Picture:
+def _precision(content: Mapping[str, Any], prefix: str) -> Graph:
     """Precision over recall; without a band where it comes from rates of unknown error."""
     curve = content.get("precision_recall", content.get("rates"))
     banded = "precision_recall" in content
-    columns = _columns(curve, "recall", "precision", banded=banded)
     edges = _edges(curve, "recall", "precision")
     share = _prevalence(content)
-    level = [Series("reference", "", [(0.0, share), (1.0, share)])]
-    graph = Graph(
+    unknown = "Computed from the ROC curve and the estimated class sizes; its error is not known."
+    return Graph(
         f"{prefix}-pr",
         "Precision and recall",
         f"Precision over recall at {len(known(edges[0]))} thresholds. The dashed level is the "
         "share of positives among all records. The table below the picture has all numbers.",
         "Recall",
         "Precision",
-        [Series("line", "", *edges), *level],
+        [Series("line", "", *edges), Series("reference", "", [(0.0, share), (1.0, share)])],
+        "How many of the records called positive are (upwards), by how many positives are found. "
+        f"{BOTH if banded else unknown} Dashed: the share of positives among all records.",
+        _columns(curve, "recall", "precision", banded=banded),
         readable=True,
     )
-    unknown = "Computed from the ROC curve and the estimated class sizes; its error is not known."
-    caption = (
-        "How many of the records called positive are (upwards), by how many positives are found. "
-        f"{BOTH if banded else unknown} Dashed: the share of positives among all records."
-    )
-    return Picture(graph, caption, columns)
 
 
-def _reliability(content: Mapping[str, Any], prefix: str) -> Picture:
+def _reliability(content: Mapping[str, Any], prefix: str) -> Graph:
     diagram = content["reliability"]
-    columns = _columns(diagram, "predicted", "observed")
     edges = _edges(diagram, "predicted", "observed")
-    graph = Graph(
+    return Graph(
         f"{prefix}-reliability",
         "Reliability diagram",
         f"The share of positives in {len(known(edges[0]))} buckets of ascending score, over the "
@@ -337,18 +311,16 @@ def _reliability(content: Mapping[str, Any], prefix: str) -> Picture:
         "Mean score",
         "Share of positives",
         [Series("dots", "", *edges), DIAGONAL],
+        "Where scores are probabilities, the points lie on the diagonal. Each bar is a 95 % "
+        "interval about the population's share: privacy noise and sampling.",
+        _columns(diagram, "predicted", "observed"),
         readable=True,
     )
-    caption = (
-        "Where scores are probabilities, the points lie on the diagonal. Each bar is a 95 % "
-        "interval about the population's share: privacy noise and sampling."
-    )
-    return Picture(graph, caption, columns)
 
 
-def _calibration(content: Mapping[str, Any], prefix: str) -> Picture:
+def _calibration(content: Mapping[str, Any], prefix: str) -> Graph:
     curve = content["calibration_curve"]
-    graph = Graph(
+    return Graph(
         f"{prefix}-smooth",
         "Calibration",
         "The smooth share of positives over the probability that scores state, with its band. "
@@ -359,18 +331,20 @@ def _calibration(content: Mapping[str, Any], prefix: str) -> Picture:
             Series("line", "scores", *_edges(curve, "predicted", "observed")),
             Series("reference", "perfect calibration", DIAGONAL.points),
         ],
+        f"A logistic regression on a spline of the log-odds. {BAND}",
+        _all_columns(curve),
+        essential=True,
     )
-    return _essential(graph, "A logistic regression on a spline of the log-odds.", curve)
 
 
-def _decisions(content: Mapping[str, Any], prefix: str) -> Picture:
+def _decisions(content: Mapping[str, Any], prefix: str) -> Graph:
     curve = content["decision_curve"]
     benefits = _numbers(curve["net_benefit"], curve["treat_all"])
     top = max(benefits, default=1.0)
     # treating nobody is on the picture too, where nothing does better
     ends = (LEAST_SHOWN * top, top) if top > 0 else (min(benefits), 0.0)
     widest = max(_numbers(content.get("calibration_curve", {}).get("predicted", [])), default=1.0)
-    graph = Graph(
+    return Graph(
         f"{prefix}-decision",
         "Net benefit",
         "Net benefit of treating by the scores, with its band, over the probability from which "
@@ -382,18 +356,20 @@ def _decisions(content: Mapping[str, Any], prefix: str) -> Picture:
             Series("second", "treat all", *_edges(curve, "thresholds", "treat_all")),
             Series("reference", "treat none", [(0.0, 0.0), (1.0, 0.0)]),
         ],
+        f"Where the line is highest, treating by the scores does best. {BAND}",
+        _all_columns(curve),
         round_ticks(0.0, min(widest + 0.05, 1.0)),
         round_ticks(*ends),
+        essential=True,
     )
-    return _essential(graph, "Where the line is highest, treating by the scores does best.", curve)
 
 
-def _distribution(content: Mapping[str, Any], prefix: str) -> Picture:
+def _distribution(content: Mapping[str, Any], prefix: str) -> Graph:
     curve = content["score_distribution"]
     size = len(curve["positives"])
     top = max(_numbers(curve["positives_high"], curve["negatives_high"]), default=1.0)
     ticks = [(float(index), _edge(curve, index)) for index in range(0, size + 1, max(size // 4, 1))]
-    graph = Graph(
+    return Graph(
         f"{prefix}-distribution",
         "Scores by outcome",
         "The part of the positives and of the negatives in each group of scores, with bands.",
@@ -403,15 +379,12 @@ def _distribution(content: Mapping[str, Any], prefix: str) -> Picture:
             Series("line", "positives", *map(_stairs, _rows(curve, "positives"))),
             Series("second", "negatives", *map(_stairs, _rows(curve, "negatives"))),
         ],
+        f"Groups of neighbouring scores. {BAND}",
+        _all_columns(curve),
         ticks if ticks[-1][0] == size else [*ticks, (float(size), "")],
         round_ticks(0.0, top),
+        essential=True,
     )
-    return _essential(graph, "Groups of neighbouring scores.", curve)
-
-
-def _essential(graph: Graph, caption: str, curve: Mapping[str, Any]) -> Picture:
-    columns = tuple((name.replace("_", " "), values) for name, values in curve.items())
-    return Picture(graph, f"{caption} {BAND}", columns, essential=True)
 
 
 HEADINGS = {
@@ -433,6 +406,11 @@ def _columns(
     band = {f"{up}_low": "Band from", f"{up}_high": "to"} if banded else {}
     names = [across, up, *band, *(["thresholds"] if "thresholds" in curve else [])]
     return tuple(((HEADINGS | band)[name], curve[name]) for name in names)
+
+
+def _all_columns(curve: Mapping[str, Any]) -> list[Column]:
+    """All numbers of an essential picture."""
+    return [(name.replace("_", " "), values) for name, values in curve.items()]
 
 
 def _rows(curve: Mapping[str, Any], name: str) -> list[list[float]]:
