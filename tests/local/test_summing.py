@@ -47,9 +47,9 @@ def test_reports_that_no_device_sends_are_counted_in_an_error() -> None:
     terms = terms_of()
     query = stage_query(terms, [])
     good, bad = bytes([2, 0b10010000, 0]), bytes([1, 0, 0])
-    assert summing.counts_row(terms.reports, query)(pa.array([good, good])).sum() > 0
+    assert summing.column_counts(terms.reports, query, pa.array([good, good])).sum() > 0
     with pytest.raises(DataError, match="no device sends 2 of these reports"):
-        summing.counts_row(terms.reports, query)(pa.array([bad, good, bad]))
+        summing.column_counts(terms.reports, query, pa.array([bad, good, bad]))
 
 
 class Batches:

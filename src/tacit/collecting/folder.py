@@ -371,7 +371,10 @@ class Folder:
 
     def _stages(self) -> list[StoredReports]:
         stages = range(self.current_stage + 1)
-        names, spent = self._names()
+        # both at one moment between two steps of sealing
+        spent, names = self._batches(), sorted(path.name for path in self.reports.iterdir())
+        if spent != self._batches():
+            raise FileNotFoundError(f"{self.spent} has a new batch")
         sealed, logs = batch_files(names, spent)
         bodies = [body for name in logs for body in read_log(self.reports / name)]
         opened = sealed_payloads(bodies, len(stages))
@@ -381,22 +384,9 @@ class Folder:
         ]
         return [StoredReports(*each) for each in zip(closed, opened, strict=True)]
 
-    def _names(self) -> tuple[list[str], set[str]]:
-        """The files of reports and of tokens, at one moment between two steps of sealing.
-
-        Raises
-        ------
-        FileNotFoundError : where a batch became whole meanwhile.
-        """
-        before = {path.name for path in self.spent.iterdir()}
-        names = sorted(path.name for path in self.reports.iterdir())
-        if before != {path.name for path in self.spent.iterdir()}:
-            raise FileNotFoundError(f"{self.spent} has a new batch")
-        return names, before
-
-    def spent_serials(self) -> Iterator[NDArray[np.uint64]]:
-        """The serial numbers of tokens in sealed batches, a batch at a time."""
-        return (read_spent(path) for path in sorted(self.spent.glob("batch-*.parquet")))
+    def _batches(self) -> set[str]:
+        """The files of tokens, one a whole batch."""
+        return {path.name for path in self.spent.iterdir()}
 
     def _document(self, name: str) -> Signed:
         path = self.path / name

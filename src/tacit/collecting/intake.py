@@ -16,7 +16,7 @@ import numpy as np
 
 from tacit.collecting import log
 from tacit.collecting.campaign import CampaignError, ReportError
-from tacit.collecting.folder import Folder, log_name, log_numbers, seal
+from tacit.collecting.folder import Folder, log_name, log_numbers, read_spent, seal
 
 ACCEPTED = "accepted"
 """What becomes of a report that is stored."""
@@ -59,8 +59,8 @@ class Intake:
         self._spent, self._pending = log.Spent(), set[int]()
         self.counters: Counter[str] = Counter()
         self.warnings: list[str] = []
-        for serials in folder.spent_serials():
-            for serial in serials.tolist():
+        for path in folder.spent.glob("batch-*.parquet"):
+            for serial in read_spent(path).tolist():
                 self._spent.add(serial)
         self._log = self._opened()
         self.open = folder.open_stage()

@@ -159,7 +159,7 @@ class Field:
                     f"{count} masked values have {size} bytes, got {len(message)}"
                 )
         words = self.words_in(b"".join(messages)).reshape(len(messages), count, self.limbs)
-        if self.may_exceed(words) and not self.holds(words).all():
+        if not self.holds(words).all():
             raise MaskedValueError("a masked value is not below the modulus")
         return words
 
@@ -170,18 +170,17 @@ class Field:
         padded[:, : self.word_bytes] = parts
         return padded.view("<u4").astype(np.uint32, copy=False)
 
-    def may_exceed(self, words: Limbs) -> bool:
-        """Whether a word can be above the modulus: its second number is the largest.
-
-        Of uniform words one in 2^32 is such a word, so that few are looked at closely (``holds``).
-        """
-        return bool(words[..., 1].max(initial=0) == self.modulus[1])
-
     def holds(self, words: Limbs) -> NDArray[np.bool_]:
-        """Which words are below the modulus, shape (...) from (..., limbs)."""
+        """Which words are below the modulus, shape (...) from (..., limbs).
+
+        A word that is not has the modulus's second number. Of uniform words one in 2^32 has it, so
+        that few are looked at closely.
+        """
         modulus = self.modulus
-        higher = (words[..., 1:] != modulus[1:]).any(axis=-1)
-        return np.asarray(higher | (words[..., 0] < modulus[0]))
+        held = np.asarray(words[..., 1] != modulus[1])
+        close = words[~held]
+        held[~held] = (close[:, 1:] != modulus[1:]).any(axis=-1) | (close[:, 0] < modulus[0])
+        return held
 
     def elements_of(self, limbs: NDArray[Any]) -> Elements:
         """Words, or sums of words, as elements, shape (count,) from (count, limbs)."""
@@ -250,9 +249,8 @@ def mask(key: bytes, count: int, field: Field) -> Limbs:
     while len(elements) < count:
         missing = count - len(elements)
         words = field.words_in(stream.update(bytes(missing * field.word_bytes)))
-        if field.may_exceed(words):
-            words = words[field.holds(words)]
-        elements = np.concatenate([elements, words])
+        held = field.holds(words)
+        elements = np.concatenate([elements, words if held.all() else words[held]])
     return elements
 
 

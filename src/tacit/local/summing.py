@@ -104,26 +104,24 @@ COUNTS = "counts"
 """The column of counts."""
 
 
-def counts_row(devices: DeviceReports, query: Query) -> Callable[[pa.Array], Integers]:
-    """What counts the reports of a column: batch to vector.
+def column_counts(
+    devices: DeviceReports, query: Query, column: pa.Array | pa.ChunkedArray
+) -> Integers:
+    """How often each report came in a column.
 
     Parameters
     ----------
     devices : what the protocol declares.
     query : of the stage.
+    column : of payloads.
     """
-    size = devices.payload_bytes(query)
-
-    def counted(column: pa.Array | pa.ChunkedArray) -> Integers:
-        payloads = payloads_in(column, size)
-        wrong = int(np.count_nonzero(devices.refused(query, payloads)))
-        if wrong:
-            raise DataError(
-                f"no device sends {wrong} of these reports: leave out what the campaign refuses"
-            )
-        return devices.counts(query, payloads)
-
-    return counted
+    payloads = payloads_in(column, devices.payload_bytes(query))
+    wrong = int(np.count_nonzero(devices.refused(query, payloads)))
+    if wrong:
+        raise DataError(
+            f"no device sends {wrong} of these reports: leave out what the campaign refuses"
+        )
+    return devices.counts(query, payloads)
 
 
 def payloads_in(column: pa.Array | pa.ChunkedArray, size: int) -> Payloads:
@@ -150,11 +148,6 @@ def counts_table(counts: Sequence[Integers]) -> pa.Table:
     """A table with a row of counts for each."""
     column = pa.array([each.tolist() for each in counts], pa.list_(pa.int64()))
     return pa.table({COUNTS: column})
-
-
-def rows_total(table: pa.Table) -> Integers:
-    """The sum of a table's rows, shape (numbers,)."""
-    return np.array(table.column(COUNTS).to_pylist(), dtype=np.int64).sum(axis=0)
 
 
 SCHEMA = f"{COUNTS} array<bigint>"
@@ -214,9 +207,8 @@ class _ReportsOfWorkers(ABC):
         ------
         DataError : for a report that no device sends; it names how many there are.
         """
-        counted = counts_row(devices, query)
-        none = counted(pa.array([], pa.binary()))
-        return none + self._total(lambda column: [counted(column)])
+        none = column_counts(devices, query, pa.array([], pa.binary()))
+        return none + self._total(lambda column: [column_counts(devices, query, column)])
 
     @abstractmethod
     def _total(self, rows: Rows) -> Integers:
@@ -277,7 +269,7 @@ def _ray_total(dataset: Any, column: str, rows: Rows, at_once: int) -> Integers:
     made = dataset.map_batches(summed, batch_size=at_once, batch_format="pyarrow")
     total: Integers = np.zeros((), dtype=np.int64)
     for table in made.iter_batches(batch_size=None, batch_format="pyarrow"):
-        total = total + rows_total(table)
+        total = total + np.array(table.column(COUNTS).to_pylist(), dtype=np.int64).sum(axis=0)
     return total
 
 

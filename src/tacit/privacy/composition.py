@@ -15,7 +15,7 @@ A zero-concentrated guarantee rho gives ``k^2 rho`` (Bun and Steinke 2016, Prop.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -178,17 +178,29 @@ def largest_rho(epsilon: float, delta: float) -> float:
     """
     log = math.log(1 / delta)
     low = (math.sqrt(log + epsilon) - math.sqrt(log)) ** 2 * (1 - 2.0**-40)
+
+    def within(rho: float) -> bool:
+        spent = Cost(rho, delta, Adjacency.RECORD, rho)
+        return compose([spent], delta, "zcdp").epsilon <= epsilon
+
+    return largest_within(low, within)
+
+
+def largest_within(low: float, within: Callable[[float], bool]) -> float:
+    """The largest number that stays within a limit, to 1e-12 of it and never above it.
+
+    Parameters
+    ----------
+    low : a positive number that stays within it.
+    within : whether a number does; a smaller one does, too.
+    """
     high = 2 * low
-    while _converted(high, delta) <= epsilon:
+    while within(high):
         low, high = high, 2 * high
-    for _ in range(40):
+    while high - low > 1e-12 * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if _converted(middle, delta) <= epsilon else (low, middle)
+        low, high = (middle, high) if within(middle) else (low, middle)
     return low
-
-
-def _converted(rho: float, delta: float) -> float:
-    return compose([Cost(rho, delta, Adjacency.RECORD, rho)], delta, "zcdp").epsilon
 
 
 MAX_RECORDS = 10_000
@@ -204,11 +216,6 @@ DEPENDENT = (
     "may not be: it may be too narrow"
 )
 """What a result says in which several records of a person count."""
-
-
-def person_warnings(per_person: int) -> tuple[str, ...]:
-    """What the reader of a result must know, where several records of a person count."""
-    return (DEPENDENT,) if per_person > 1 else ()
 
 
 def check_per_person(per_person: int) -> None:

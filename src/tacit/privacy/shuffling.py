@@ -21,11 +21,9 @@ A result states the central guarantee of sealed batches in addition to the local
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import scipy
@@ -158,7 +156,7 @@ def _tail(number: Floats, clones: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Shuffled:
-    """What sealed batches cost anyone who sees them and nothing else.
+    """What sealed batches cost anyone who sees them and nothing else: an entry of a result.
 
     Parameters
     ----------
@@ -177,15 +175,6 @@ class Shuffled:
     least: int
     honest: float
     local_epsilon: float
-
-    @classmethod
-    def from_dict(cls, entry: Mapping[str, Any]) -> Shuffled:
-        """What ``to_dict`` wrote."""
-        return cls(*(entry[name] for name in cls.__dataclass_fields__))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The ``shuffled`` entry of a result."""
-        return asdict(self)
 
     @property
     def line(self) -> str:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
+from tacit.privacy.composition import largest_within
 from tacit.privacy.cost import check_epsilon
 from tacit.privacy.mechanisms import response
 from tacit.privacy.noise import NoiseSource
@@ -221,14 +222,7 @@ def answer_epsilon(epsilon: float, delta: float, answers: int) -> float:
     low = epsilon / answers
     if delta == 0:
         return low
-    high = 2 * low
-    while composed_delta(high, answers, epsilon) <= delta:
-        low, high = high, 2 * high
-    while high - low > 1e-12 * high:
-        middle = (low + high) / 2
-        within = composed_delta(middle, answers, epsilon) <= delta
-        low, high = (middle, high) if within else (low, middle)
-    return low
+    return largest_within(low, lambda each: composed_delta(each, answers, epsilon) <= delta)
 
 
 RowNumbers = NDArray[np.integer[Any]]

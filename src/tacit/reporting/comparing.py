@@ -68,17 +68,6 @@ def differences(results: Sequence[reading.Result]) -> list[Difference]:
     ValueError : for results of different figures or different federations, and for one result
         given twice.
     """
-    check_comparable(results)
-    return [_difference(results[0], other) for other in results[1:]]
-
-
-def check_comparable(results: Sequence[reading.Result]) -> None:
-    """Refuse to compare what cannot be compared, with the reason.
-
-    Raises
-    ------
-    ValueError : as ``differences`` says.
-    """
     seen: dict[str, str] = {}
     for result in results:
         mark = str(result.content["fingerprint"])
@@ -89,6 +78,7 @@ def check_comparable(results: Sequence[reading.Result]) -> None:
         reason = _obstacle(results[0], other)
         if reason is not None:
             raise ValueError(f"{results[0].label} and {other.label} cannot be compared: {reason}")
+    return [_difference(results[0], other) for other in results[1:]]
 
 
 def _obstacle(first: reading.Result, second: reading.Result) -> str | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from importlib.resources import files
 from typing import Any, Literal
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup, escape
 
 from tacit.protocol.declared import ThreatModel
@@ -27,11 +27,6 @@ from tacit.reporting.runs import run_picture
 from tacit.results.estimate import POPULATION_INTERVAL, RECORDS_INTERVAL, decimals
 from tacit.results.measures.catalogue import label
 from tacit.results.saved import reading
-
-SAFE = str.maketrans(
-    {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-)
-"""What must not stand in a script's JSON as it is."""
 
 MOST_WHOLE = 12
 """Most groups of which the page shows everything; of more it shows the table."""
@@ -181,7 +176,7 @@ def _data(results: Mapping[str, reading.Result]) -> str:
         for prefix, result in results.items()
         if "rates" in result.content
     }
-    return json.dumps(rates, separators=(",", ":"), allow_nan=False).translate(SAFE)
+    return htmlsafe_json_dumps(rates, separators=(",", ":"), allow_nan=False)
 
 
 def _hash(text: str) -> str:

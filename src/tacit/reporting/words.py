@@ -167,7 +167,7 @@ def privacy_sentences(result: reading.Result) -> list[str]:
             f"Clients vanished and took their noise along: what arrived supports only {supported}."
         )
     if "shuffled" in result.content:
-        shuffled = Shuffled.from_dict(result.content["shuffled"])
+        shuffled = Shuffled(**result.content["shuffled"])
         sentences.append(f"Sealed batches: {shuffled.line}.")
     return sentences
 

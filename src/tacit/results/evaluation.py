@@ -6,7 +6,7 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib import import_module
@@ -264,7 +264,7 @@ class Evaluation:
         return _known(
             protection=self.protection and self.protection.to_dict(),
             person=person,
-            shuffled=self.shuffled and self.shuffled.to_dict(),
+            shuffled=self.shuffled and asdict(self.shuffled),
         )
 
     @property
@@ -452,7 +452,7 @@ def evaluation_of(
     """
     result = concluded.published()
     supported = result.protection and composition.of_person(result.protection, per_person)
-    person = composition.person_warnings(per_person)
+    person = (composition.DEPENDENT,) if per_person > 1 else ()
     same = ("roc", "histogram", "breakdown", "sites", "division")
     return Evaluation(
         protocol={"name": protocol.name, **protocol.settings},

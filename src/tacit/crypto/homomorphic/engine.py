@@ -22,7 +22,6 @@ HEADER_BYTES = 16
 COMPRESSION = 5
 """Position of the header's byte that names the compression of the body."""
 MAX_OBJECT = 2**25
-CHUNK = 2**20
 
 
 class HomomorphicError(ValueError):
@@ -255,16 +254,14 @@ def _contents(raw: bytes) -> bytes:
         return body
     from pyarrow import BufferReader, CompressedInputStream  # noqa: PLC0415 -- used here only
 
-    contents = bytearray()
     try:
         with CompressedInputStream(BufferReader(body), "zstd") as stream:
-            while piece := stream.read(CHUNK):
-                contents += piece
-                if len(contents) > MAX_OBJECT:
-                    raise HomomorphicError(f"an object has at most {MAX_OBJECT} bytes")
+            contents: bytes = stream.read(MAX_OBJECT + 1)
     except OSError as error:
         raise HomomorphicError(f"these bytes cannot be decompressed: {error}") from None
-    return bytes(contents)
+    if len(contents) > MAX_OBJECT:
+        raise HomomorphicError(f"an object has at most {MAX_OBJECT} bytes")
+    return contents
 
 
 @contextmanager

@@ -68,10 +68,6 @@ def read(message: bytes, kind: Kind, session: bytes, index: int) -> list[bytes]:
     HomomorphicError : for bytes that are not a message of this format, damaged, of another version,
         kind, session or party.
     """
-    if len(message) < HEADER.size + CHECKSUM_BYTES:
-        raise HomomorphicError(
-            f"a message has at least {HEADER.size + CHECKSUM_BYTES} bytes, got {len(message)}"
-        )
     number, name, named = HEADER.unpack(message)
     if _checksum(message[:-CHECKSUM_BYTES]) != message[-CHECKSUM_BYTES:]:
         raise HomomorphicError("the message is damaged: its checksum does not fit")

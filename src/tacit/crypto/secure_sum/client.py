@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from tacit.arrays import Integers
 from tacit.crypto.identities import ForgedError, Identity, RefusedError, RoundError, TooFewError
 from tacit.crypto.secure_sum import consistency, graph, messages, secret_sharing
-from tacit.crypto.secure_sum.masking import agree, pair_mask, self_mask, to_words
+from tacit.crypto.secure_sum.masking import SEED_BYTES, agree, pair_mask, self_mask, to_words
 from tacit.crypto.secure_sum.messages import Advert, Kind
 from tacit.crypto.secure_sum.terms import SumTerms, check_ended, ended_record
 
@@ -62,7 +62,7 @@ class SumClient:
         self._has_given_up = False
         self._encryption = X25519PrivateKey.generate().private_bytes_raw()
         self._masking = X25519PrivateKey.generate().private_bytes_raw()
-        self._seed = os.urandom(secret_sharing.SEED_BYTES)
+        self._seed = os.urandom(SEED_BYTES)
         self._advert = b""
         self._transcript = b""
         self._arranged: graph.Indices = np.zeros(0, dtype=np.int64)
@@ -136,7 +136,11 @@ class SumClient:
         """
         body = self._begun("share", Kind.ADVERTS, adverts)
         records = messages.unpack_records(body, messages.ADVERT_BYTES, self._terms.clients)
-        self._check_adverts(records)
+        min_clients = self._terms.neighbourhood.min_clients
+        if len(records) < min_clients:
+            raise TooFewError(f"at least {min_clients} clients must take part, got {len(records)}")
+        if records.get(self.index) != self._advert:
+            raise RefusedError(f"the keys of client {self.index} are missing or were changed")
         transcript = self._terms.transcript(body)
         arranged = graph.arrange(np.array(list(records)), transcript)
         around = graph.neighbours(arranged, self.index, self._terms.neighbourhood.degree).tolist()
@@ -307,13 +311,6 @@ class SumClient:
                 f"client {self.index} cannot {step} now: "
                 + (f"{due[0]} is due" if due else "it is done")
             )
-
-    def _check_adverts(self, records: dict[int, bytes]) -> None:
-        min_clients = self._terms.neighbourhood.min_clients
-        if len(records) < min_clients:
-            raise TooFewError(f"at least {min_clients} clients must take part, got {len(records)}")
-        if records.get(self.index) != self._advert:
-            raise RefusedError(f"the keys of client {self.index} are missing or were changed")
 
     def _check_vector(self, vector: Integers) -> None:
         """Refuse a vector that is not as agreed, without a word about its private numbers."""

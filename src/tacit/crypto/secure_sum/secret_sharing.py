@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from numpy.typing import NDArray
 
-from tacit.crypto.secure_sum.masking import derive
+from tacit.crypto.secure_sum.masking import SEED_BYTES, derive
 
 Words = NDArray[np.uint64]
 Octets = NDArray[np.uint8]
@@ -212,7 +212,6 @@ def _inverse(value: int) -> bytes:
     return factor.to_bytes(BLOCK)
 
 
-SEED_BYTES = 32
 NONCE = bytes(12)
 """Nonce of every message; it may be fixed, because each key encrypts one message."""
 

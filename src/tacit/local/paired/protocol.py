@@ -249,14 +249,13 @@ class PairedUStatistic(ReportDeclarations, tp.Protocol):
     @property
     def score_range(self) -> tuple[float, float] | None:
         """The public range of Gini's values; the other kernels compare numbers."""
-        return self._ends if isinstance(self.kernel, kernels.Gini) else None
+        gini = self.kernel
+        return (gini.low, gini.high) if isinstance(gini, kernels.Gini) else None
 
     @property
     def _ends(self) -> tuple[float, float]:
         """The ends of the values' public range; those of the unit range where there is none."""
-        return (
-            (self.kernel.low, self.kernel.high) if isinstance(self.kernel, kernels.Gini) else UNIT
-        )
+        return self.score_range or UNIT
 
     @property
     def needs_labels(self) -> bool:

@@ -74,10 +74,7 @@ class _Concentrated(interface.Mechanism):
 
     def squared_loss(self, shift: ArrayLike) -> Floats:
         """``mu**2 = (shift / sigma)**2`` of Gaussian differential privacy; such squares add up."""
-        distance = np.asarray(shift, dtype=np.float64)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            sigmas = np.asarray(self.sigma, dtype=np.float64)
-            return np.where(distance == 0, 0.0, (distance / sigmas) ** 2)
+        return np.asarray(interface.in_units(shift, self.sigma) ** 2)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, ClassVar
 
 import numpy as np
@@ -72,6 +73,13 @@ class Mechanism(Distribution, NoisyRelease):
         """The largest ``|log(p(z) / p(z - shift))|`` over all outcomes z."""
 
 
+def in_units(shift: ArrayLike, unit: ArrayLike) -> Floats:
+    """``|shift| / unit``: 0 for no shift, and infinity for any other where the unit is 0."""
+    distance = np.abs(np.asarray(shift, dtype=np.float64))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(distance == 0, 0.0, distance / np.asarray(unit, dtype=np.float64))
+
+
 def single(*parameters: ArrayLike) -> bool:
     """Whether these are plain numbers, so that their mechanism can be part of a cost."""
     return all(isinstance(value, int | float | np.number) for value in parameters)
@@ -127,9 +135,7 @@ class Together(NoisyRelease):
         known = [part.loss_distribution() for part in self.parts]
         if not known or any(part is None for part in known):
             return None
-        whole = known[0]
-        for part in known[1:]:
-            whole = whole.compose(part)
+        whole = reduce(lambda some, part: some.compose(part), known)
         return whole.self_compose(self.times) if self.times > 1 else whole
 
     @property

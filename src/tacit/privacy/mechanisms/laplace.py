@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from tacit.arrays import Flags, Floats, Integers
 from tacit.privacy import distributions, exact
 from tacit.privacy.cost import Adjacency, Cost, loss_distributions
-from tacit.privacy.mechanisms.interface import Mechanism, Shape, single, whole_steps
+from tacit.privacy.mechanisms.interface import Mechanism, Shape, in_units, single, whole_steps
 
 
 def geometric(rng: np.random.Generator, rate: Floats, shape: Shape) -> Integers:
@@ -72,9 +72,7 @@ class _TwoSided(_Pure):
 
     def loss(self, shift: ArrayLike) -> Floats:
         """``|shift| / scale``; unlimited where there is no noise."""
-        distance = np.abs(np.asarray(shift, dtype=np.float64))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(distance == 0, 0.0, distance / self.scale)
+        return in_units(shift, self.scale)
 
     def scaled(self, factor: float) -> Self:
         """Noise of a larger scale."""
@@ -257,11 +255,8 @@ class Staircase(_Pure):
 
         A shift by up to one sensitivity passes at most one drop of the probability.
         """
-        distance = np.abs(np.asarray(shift, dtype=np.float64))
-        width = np.asarray(self.sensitivity, dtype=np.float64)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            steps = np.ceil(distance / width - 1e-9)
-            return np.where(distance == 0, 0.0, steps * np.asarray(self.epsilon))
+        steps = np.ceil(in_units(shift, self.sensitivity) - 1e-9)
+        return np.asarray(np.maximum(steps, 0.0) * np.asarray(self.epsilon))
 
     def loss_distribution(self) -> Any:
         """That of a shift by the sensitivity, with the losses epsilon, 0 and ``-epsilon``.

@@ -67,7 +67,7 @@ def _evaluation(make: Callable[..., Made], result: Result) -> Made:
         unit=known.get("unit", units.PROBABILITY),
         per_person=known.get("person", {}).get("records", 0),
         decisions=_decisions(known),
-        shuffled=Shuffled.from_dict(known["shuffled"]) if "shuffled" in known else None,
+        shuffled=Shuffled(**known["shuffled"]) if "shuffled" in known else None,
         breakdown=_breakdown(known, histogram is not None),
         sites=_sites(known) if "between_sites" in known else None,
         left_out=_left_out(known["missing"]) if "missing" in known else None,
