@@ -334,7 +334,7 @@ class Folder:
         identity = self._signer()
         with self.locked(alone=True):
             (self.path / f"stage-{stage - 1}.closed").touch()
-        query = stage_query(terms, self.stages()[:stage])
+        query = self.query(stage)
         _report_size(terms, query)
         content = self.campaign.stage_content(stage, terms.reports.instructions(query))
         signed = Signed.by(identity, content).to_json()

@@ -118,19 +118,14 @@ class Drawing:
         reply = query.step.answer(clients, query, tp.SimulatedNoise(seed), state)
         return self.devices.counts(query, self.devices.payloads(query, reply))
 
-    def size(self, block: int) -> int:
-        """The number of records of a block."""
-        start = block * BLOCK_RECORDS
-        return min(BLOCK_RECORDS, self.records.records - start)
-
     def _reporting(self, block: int) -> tp.Clients:
         """The records of a block that report in this stage, a client each."""
         start = block * BLOCK_RECORDS
-        clients = self.records.read(start, start + self.size(block))
+        clients = self.records.read(start, min(start + BLOCK_RECORDS, self.records.records))
         first = self.devices.first_turns
         if not first:
             return clients
-        drawn = self._rng(block, 0).integers(0, turns.SLOTS, self.size(block), dtype=np.uint8)
+        drawn = self._rng(block, 0).integers(0, turns.SLOTS, clients.records, dtype=np.uint8)
         early = drawn < first
         chosen = ~early if self.before else early
         return clients.taken(chosen, np.arange(np.count_nonzero(chosen) + 1))

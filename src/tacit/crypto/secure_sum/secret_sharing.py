@@ -184,18 +184,14 @@ def _inverses(values: Words) -> Words:
     (Montgomery 1987)."""
     count = values.shape[1]
     if count <= MAX_ONE_BY_ONE:
-        return _words(np.frombuffer(b"".join(map(_inverse, _integers(values))), np.uint8))
+        numbers = [high << 64 | low for high, low in zip(*values.tolist(), strict=True)]
+        return _words(np.frombuffer(b"".join(map(_inverse, numbers)), np.uint8))
     paired = np.concatenate([values, ONE], axis=1) if count % 2 else values
     first, second = paired[:, ::2], paired[:, 1::2]
     above = _inverses(_product(first, second))
     inverses = np.empty_like(paired)
     inverses[:, ::2], inverses[:, 1::2] = _product(above, second), _product(above, first)
     return inverses[:, :count]
-
-
-def _integers(words: Words) -> list[int]:
-    high, low = words.tolist()
-    return [a << 64 | b for a, b in zip(high, low, strict=True)]
 
 
 def _inverse(value: int) -> bytes:
