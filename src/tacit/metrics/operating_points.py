@@ -163,7 +163,7 @@ def partial_auc(counts: Floats, largest: float) -> Functional:
     share = counts[1] / counts[1].sum()
     inside = (cut > 0) & (cut < 1)
     # negatives of the cut cell above the cut see half of the positives there above the cut
-    seen = np.where(inside, _within_cut(counts, cut), up)
+    seen = up - (1 - cut) * counts[0] / counts[0].sum() / 2
     left = largest - float(np.sum(cut * share))
     value = float(np.sum(cut * share * seen)) + left * reached
     won = np.where(inside, cut**2 * share / 2, np.maximum(largest - across, 0.0))
@@ -179,12 +179,6 @@ def standardised_partial_auc(counts: Floats, largest: float) -> Functional:
     least, most = largest**2 / 2, largest
     value = (1 + (area.value - least) / (most - least)) / 2
     return Functional(value, area.gradient / (most - least) / 2)
-
-
-def _within_cut(counts: Floats, cut: Floats) -> Floats:
-    """The part of positives above the middle of the upper part of the cut cell."""
-    above = np.flip(np.cumsum(np.flip(counts[0]))) - counts[0]
-    return (above + cut * counts[0] / 2) / counts[0].sum()
 
 
 def by_class(weights: Floats, cells: Floats) -> Floats:

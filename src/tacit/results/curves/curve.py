@@ -8,7 +8,6 @@ than a picture needs.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from statistics import NormalDist
@@ -20,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.arrays import Floats
 from tacit.metrics.cells.binning import merge
 from tacit.metrics.cells.score_distribution import ScoreDistribution, rising_fractions
-from tacit.metrics.functional import rate_name
+from tacit.metrics.functional import RATES, Functional, rate_name
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.estimate import Estimate, Numbers, checked_level, numbers
 
@@ -234,6 +233,17 @@ WRITTEN_RATES = ("precision", "recall", "specificity", "accuracy", "f1")
 """The rates whose curves results hold, by the words of a result's file."""
 
 
+def written_rates(counts: Floats, above: Floats) -> dict[str, Functional]:
+    """The rates of ``WRITTEN_RATES`` from counts in cells, as ``metrics.functional`` has them.
+
+    Parameters
+    ----------
+    counts : shape (2, B), or (T, 2, B) where every threshold has cells of its own.
+    above : the part of each cell that reaches each threshold, shape (T, B), or (1, B) for all.
+    """
+    return {name: RATES[rate_name(name)](counts, above) for name in WRITTEN_RATES}
+
+
 class RatesAt(dict[str, Estimate]):
     """Rates at one threshold by the names of ``metrics.functional``; read by either field's words.
 
@@ -285,32 +295,25 @@ def rates_of_curve(curve: Curve, positives: float, negatives: float) -> dict[str
     >>> [round(float(rates[name].value[0]), 3) for name in WRITTEN_RATES]
     [0.5, 0.8, 0.9, 0.889, 0.615]
     """
-    up = np.clip(curve.true_positive_rate, 0.0, 1.0)
-    across = np.clip(curve.false_positive_rate, 0.0, 1.0)
     known = positives > 0 and negatives > 0
-    positive_count, negative_count = (positives, negatives) if known else (math.nan, math.nan)
-    called = positive_count * up + negative_count * across
-    right = positive_count * up + negative_count * (1 - across)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        precision = np.where(called > 0, positive_count * up / called, np.nan)
+    sizes = np.array([[positives], [negatives]]) if known else np.full((2, 1), np.nan)
+    rates = np.stack([curve.true_positive_rate, curve.false_positive_rate], axis=-1).clip(*UNIT)
+    # every threshold has two cells of its own: the scores below it, and those from it on
+    counts = np.stack([1 - rates, rates], axis=-1) * sizes
+    made = written_rates(counts, np.array([[0.0, 1.0]]))
+    unknown = np.full_like(curve.thresholds, np.nan)
+    false = _band(
+        curve.false_positive_rate, curve.false_positive_error, curve.false_positive_sampling
+    )
     return {
-        "precision": _without_error(precision),
+        **{name: Band(rate.value, unknown, unknown) for name, rate in made.items()},
         "recall": curve.band.within(),
-        "specificity": _band(
-            1 - curve.false_positive_rate, curve.false_positive_error, curve.false_positive_sampling
-        ).within(),
-        "accuracy": _without_error(right / (positive_count + negative_count)),
-        "f1": _without_error(2 * positive_count * up / (called + positive_count)),
+        "specificity": false.complement().within(),
     }
 
 
 def _band(rate: Floats, privacy: Floats, sampling: Floats | None) -> Band:
     return Band(rate, privacy, np.zeros_like(rate) if sampling is None else sampling)
-
-
-def _without_error(value: Floats) -> Band:
-    unknown = np.full_like(value, np.nan)
-    return Band(value, unknown, unknown)
 
 
 DRAWN = 500

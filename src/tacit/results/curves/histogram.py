@@ -100,7 +100,9 @@ class Histogram:
             for some in (starts, starts[::2])
         )
         hidden = abs(float(fine.value[0] - coarse.value[0])) / 3
-        return self._estimate(fine, starts, hidden, curve.UNIT)
+        band = self._band(fine, starts)
+        errors = float(band.privacy_error[0]), float(band.sampling_error[0]), hidden
+        return est.Estimate(float(band.value[0]), *errors).within(curve.UNIT)
 
     def auc(self, buckets: int, density: bool = True) -> float:
         """The area of so many equi-depth buckets.
@@ -323,9 +325,8 @@ class Histogram:
     def _borders(self) -> dict[str, curve.Band]:
         """Every written rate at every bucket's lower border, as it comes."""
         above = np.triu(np.ones((self.starts.size, self.starts.size)))
-        drawn = {name: functional.RATES[functional.rate_name(name)] for name in curve.WRITTEN_RATES}
-        merged = self._merged
-        return {name: self._band(make(merged, above), self.starts) for name, make in drawn.items()}
+        made = curve.written_rates(self._merged, above)
+        return {name: self._band(rate, self.starts) for name, rate in made.items()}
 
     @property
     def _across(self) -> curve.Band:
@@ -341,14 +342,6 @@ class Histogram:
             error = np.sqrt(self.variance(np.repeat(gradient, sizes, axis=-1)))
         sampling = rate.sampling_error(binning.merge(self.counts, starts))
         return curve.Band(rate.value, np.where(known, error, np.nan), sampling)
-
-    def _estimate(
-        self, rate: Functional, starts: binning.Starts, hidden: float, limits: tuple[float, float]
-    ) -> est.Estimate:
-        """The first of a figure's values, with what cells hide of it."""
-        band = self._band(rate, starts)
-        errors = float(band.privacy_error[0]), float(band.sampling_error[0]), hidden
-        return est.Estimate(float(band.value[0]), *errors).within(limits)
 
 
 def _by_level(values: list[float | None] | None) -> Any:
