@@ -89,7 +89,7 @@ class Influences:
         cells = positives.shape[-1] + 1
         edges = np.arange(1, cells) / cells
         kind = StraightDistribution if linear else ScoreDistribution
-        above, below = (kind(edges, values, 0.0, 1.0) for values in (positives, negatives))
+        above, below = (kind(edges, values) for values in (positives, negatives))
         return cls.of(above, below, sizes)
 
     @classmethod

@@ -380,7 +380,7 @@ def recounted(counts: Floats, scale: ScoreScale, finer: ScoreScale) -> Floats:
     cells, sizes = counts.shape[-1], counts.sum(axis=-1, keepdims=True)
     fractions = np.cumsum(counts, axis=-1) / np.where(sizes > 0, sizes, 1.0)
     below = np.clip(fractions[..., :-1], 0.0, 1.0)
-    function = ScoreDistribution(np.arange(1, cells) / cells, below, 0.0, 1.0)
+    function = ScoreDistribution(np.arange(1, cells) / cells, below)
     reached = function.at(scale.positions(finer.knots))
     made = np.diff(np.maximum.accumulate(reached, axis=-1), axis=-1, prepend=0.0, append=1.0)
     return np.asarray(made * sizes)

@@ -51,9 +51,7 @@ def test_the_text_for_every_engine_is_held_by_a_file(name: str) -> None:
 def influences(seed: int, cells: int) -> Influences:
     random = np.random.default_rng(seed)
     edges = np.arange(1, cells) / cells
-    functions = [
-        ScoreDistribution(edges, np.sort(random.random(cells - 1)), 0.0, 1.0) for _ in range(2)
-    ]
+    functions = [ScoreDistribution(edges, np.sort(random.random(cells - 1))) for _ in range(2)]
     return Influences.of(functions[0], functions[1], np.array([300.0, 1000.0]))
 
 

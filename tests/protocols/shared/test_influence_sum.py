@@ -24,9 +24,7 @@ RECORDS = st.lists(st.tuples(st.floats(0, 1), st.sampled_from([0, 1])), min_size
 def made(
     positives: list[float], negatives: list[float], sizes: tuple[float, float] = (30.0, 50.0)
 ) -> Influences:
-    upper, lower = (
-        ScoreDistribution(EDGES, np.array(values), 0.0, 1.0) for values in (positives, negatives)
-    )
+    upper, lower = (ScoreDistribution(EDGES, np.array(values)) for values in (positives, negatives))
     return Influences.of(upper, lower, np.array(sizes))
 
 
@@ -79,7 +77,7 @@ def test_totals_of_clients_do_not_depend_on_the_groups(
     names = np.sort(rng.integers(0, 9, 60))
     clients = Clients.from_arrays(rng.random(60), rng.integers(0, 2, 60), names)
     rows = np.sort(rng.random((2, 2, 3)), axis=-1)
-    upper, lower = (ScoreDistribution(EDGES, row, 0.0, 1.0) for row in rows)
+    upper, lower = (ScoreDistribution(EDGES, row) for row in rows)
     influences = Influences.of(upper, lower, np.array([[30.0, 50.0], [70.0, 20.0]]))
     monkeypatch.setattr(influence, "RECORDS_AT_ONCE", at_once)
     found = influences.totals(clients)
@@ -98,7 +96,7 @@ def test_replicates_of_many_records_have_the_same_sums(
     rng = np.random.default_rng(4)
     names = np.sort(rng.integers(0, 9, 5_000))
     clients = Clients.from_arrays(rng.random(5_000), rng.integers(0, 2, 5_000), names)
-    upper, lower = (kind(EDGES, np.sort(rng.random((7, 3))), 0.0, 1.0) for _ in range(2))
+    upper, lower = (kind(EDGES, np.sort(rng.random((7, 3)))) for _ in range(2))
     influences = Influences.of(upper, lower, rng.integers(1, 99, (7, 2)).astype(np.float64))
     found = influences.totals(clients)
     monkeypatch.setattr(influence, "MOMENTS_FROM", clients.records + 1)
@@ -124,7 +122,7 @@ def test_an_error_of_one_function_cancels() -> None:
 
 
 def test_what_is_no_influence_is_refused() -> None:
-    function = ScoreDistribution(EDGES, EDGES, 0.0, 1.0)
+    function = ScoreDistribution(EDGES, EDGES)
     weights = np.array([1.0, 0.5])
     for area in (-0.1, 1.1, np.nan):
         with pytest.raises(ValueError, match="area must be from 0 to 1"):

@@ -121,16 +121,16 @@ class ClassFunctions:
         ----------
         scale : gives the positions.
         """
-        inner = self.functions[0].edges
         low = -LARGEST if scale.low is None else scale.low
         high = LARGEST if scale.high is None else scale.high
         with np.errstate(over="ignore"):
-            edges = np.union1d(scale.knots, least_scores(scale, inner, low, high))
+            edges = np.union1d(scale.knots, least_scores(scale, self.functions[0].edges, low, high))
             edges = edges[(edges > low) & (edges <= high)]
             lefts = np.concatenate(([low], edges))
             origins, positions = _starts_of_pieces(scale, lefts)
             cells, _ = self.functions[0].places(scale(lefts))
-        starts, widths = _cells_of_unit(inner)
+        knots = self.functions[0].knots
+        starts, widths = knots[:-1], np.diff(knots)
         with np.errstate(over="ignore", invalid="ignore"):
             # the part of a cell below a position is slope * difference + shift
             slope = scale.slopes(lefts) / widths[cells]
@@ -169,12 +169,6 @@ def _starts_of_pieces(scale: ScoreScale, lefts: Floats) -> tuple[Floats, Floats]
     origins = np.where(is_below | is_above, 0.0, lefts)
     last = (scale.cells - 1) / scale.cells
     return origins, np.where(is_below, 0.0, np.where(is_above, last, scale(lefts)))
-
-
-def _cells_of_unit(inner: Floats) -> tuple[Floats, Floats]:
-    """Where the cells of [0, 1] between inner edges start, and their widths, shape (B,) each."""
-    knots = np.concatenate(([0.0], inner, [1.0]))
-    return knots[:-1], np.diff(knots)
 
 
 MOST_BINS, LEAST_BINS = 2**14, 2**8

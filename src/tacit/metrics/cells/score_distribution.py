@@ -1,4 +1,4 @@
-"""Distribution functions of scores between the edges of cells, by monotone cubic interpolation."""
+"""Distribution functions of positions between edges of cells, by monotone cubic interpolation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import ArrayLike
 
 from tacit.arrays import Floats, Integers
-from tacit.metrics.cells.score_scale import cells_of, with_ends
+from tacit.metrics.cells.score_scale import cells_of
 
 DEGREE = 3
 GAUSS_POINTS, GAUSS_WEIGHTS = leggauss(DEGREE)  # type: ignore[no-untyped-call]
@@ -19,19 +19,16 @@ GAUSS_POINTS, GAUSS_WEIGHTS = leggauss(DEGREE)  # type: ignore[no-untyped-call]
 
 @dataclass(frozen=True, eq=False)
 class ScoreDistribution:
-    """The share of a class's records that score below s, for every score s.
+    """The share of a class's records below x, for every position x from 0 to 1 (``ScoreScale``).
 
     Between edges it is the monotone cubic of Fritsch and Butland (1984), which neither overshoots
-    nor falls. In the open cells at both ends the score enters as ``w / (w + distance)``, with w the
-    width of the neighbouring cell, so that every finite score has a value.
+    nor falls.
 
     Parameters
     ----------
-    edges : the inner edges of the cells, ascending, shape (B-1,), B at least 2; with an open end at
-        least 3.
+    edges : the inner edges of the cells, ascending, shape (B-1,), B at least 2.
     values : the share of records below each inner edge, nondecreasing from 0 to 1 (of linear
         lines, anywhere from 0 to 1), shape (..., B-1).
-    low, high : the least and the largest possible score; None for an open end.
 
     Raises
     ------
@@ -40,50 +37,46 @@ class ScoreDistribution:
 
     Examples
     --------
-    >>> uniform = ScoreDistribution(np.array([0.25, 0.5, 0.75]), np.array([0.25, 0.5, 0.75]), 0, 1)
+    >>> uniform = ScoreDistribution(np.array([0.25, 0.5, 0.75]), np.array([0.25, 0.5, 0.75]))
     >>> uniform.at([0.0, 0.1, 0.5, 1.0]).tolist()
     [0.0, 0.1, 0.5, 1.0]
     """
 
     edges: Floats
     values: Floats
-    low: float | None = None
-    high: float | None = None
 
     def __post_init__(self) -> None:
-        least = 2 if self.low is None or self.high is None else 1
-        if self.edges.ndim != 1 or self.edges.size < least:
-            raise ValueError(
-                f"there must be at least {least} inner edges, got shape {self.edges.shape}"
-            )
+        if self.edges.ndim != 1 or not self.edges.size:
+            raise ValueError(f"there must be an inner edge or more, got shape {self.edges.shape}")
         if self.values.shape[-1:] != self.edges.shape:
             raise ValueError(
                 f"values must have shape (..., {self.edges.size}), got {self.values.shape}"
             )
-        if not np.all(np.diff(self._knots) > 0):
-            raise ValueError("edges must ascend between the least and the largest score")
+        if not np.all(np.diff(self.knots) > 0):
+            raise ValueError("edges must ascend between 0 and 1")
         self._check_values()
 
     def _check_values(self) -> None:
         if not np.all(self._reached[..., 1:] >= self._reached[..., :-1]):
             raise ValueError("values must be nondecreasing from 0 to 1")
 
-    def at(self, scores: ArrayLike) -> Floats:
-        """The distribution function at these scores of shape (M,), shape (..., M)."""
-        cells, part = self.places(scores)
+    def at(self, positions: ArrayLike) -> Floats:
+        """The distribution function at these positions of shape (M,), shape (..., M)."""
+        cells, part = self.places(positions)
         third, second, first, start = self.coefficients[..., cells]
         # Horner's rule: start + t (first + t (second + t third))
         value = start + part * (first + part * (second + part * third))
         return np.clip(value, 0.0, 1.0)
 
-    def places(self, scores: ArrayLike) -> tuple[Integers, Floats]:
-        """The cell of every score, and which part of it lies below, shape (M,) each."""
-        numbers = np.asarray(scores, dtype=np.float64)
+    def places(self, positions: ArrayLike) -> tuple[Integers, Floats]:
+        """The cell of every position, and which part of it lies below, shape (M,) each."""
+        numbers = np.asarray(positions, dtype=np.float64)
         cells = cells_of(numbers, self.edges)
-        return cells, self._part(numbers, cells)
+        part = (numbers - self.knots[cells]) / np.diff(self.knots)[cells]
+        return cells, np.clip(part, 0.0, 1.0)
 
     def area_above(self, other: ScoreDistribution) -> Floats:
-        """The probability that a draw of this one scores above a draw of ``other``, shape (...).
+        """The probability that a draw of this one is above a draw of ``other``, shape (...).
 
         The integral of ``other`` over this distribution, ``sum over cells of the integral of
         G(t) dF(t)``, exactly: a cubic times a square has degree 5.
@@ -98,25 +91,10 @@ class ScoreDistribution:
             area = area + weight / 2 * np.sum(below * density, axis=-1)
         return area
 
-    def _part(self, scores: Floats, cells: Integers) -> Floats:
-        """Which part of its cell lies below a score, from 0 to 1."""
-        knots = self._knots
-        start, width = knots[cells], np.diff(knots)[cells]
-        part = (scores - start) / width
-        if self.low is None:
-            tail = cells == 0
-            below = self.edges[0] - scores[tail]
-            part[tail] = width[tail] / (width[tail] + below)
-        if self.high is None:
-            tail = cells == self.edges.size
-            above = scores[tail] - self.edges[-1]
-            part[tail] = above / (width[tail] + above)
-        return np.clip(part, 0.0, 1.0)
-
     @cached_property
-    def _knots(self) -> Floats:
-        """All edges, with the ends, shape (B+1,)."""
-        return with_ends(self.edges, self.low, self.high)
+    def knots(self) -> Floats:
+        """All edges, with 0 and 1, shape (B+1,)."""
+        return np.concatenate([[0.0], self.edges, [1.0]])
 
     @cached_property
     def _reached(self) -> Floats:
@@ -131,8 +109,8 @@ class ScoreDistribution:
 
         # scipy inverts slopes: that of a subnormal step is infinite, which gives the limit
         with np.errstate(over="ignore"):
-            curve = PchipInterpolator(self._knots, self._reached, axis=-1)
-        by_width = np.diff(self._knots) ** np.arange(DEGREE, -1, -1)[:, np.newaxis]
+            curve = PchipInterpolator(self.knots, self._reached, axis=-1)
+        by_width = np.diff(self.knots) ** np.arange(DEGREE, -1, -1)[:, np.newaxis]
         # scipy puts the powers first and the cells second
         powers = np.moveaxis(np.asarray(curve.c), 1, -1)
         lead = (1,) * (powers.ndim - 2)
@@ -173,11 +151,7 @@ def rising_fractions(counts: Floats) -> Floats:
 
     The mean of the smallest rising sequence above the cumulative counts and the largest below.
     """
-    cumulative = np.cumsum(counts, axis=-1)
-    total = np.where(cumulative[..., -1:] > 0, cumulative[..., -1:], 1.0)
-    fractions = np.clip(cumulative / total, 0.0, 1.0)
+    fractions = below_edges(counts)
     over = np.maximum.accumulate(fractions, axis=-1)
     under = np.flip(np.minimum.accumulate(np.flip(fractions, axis=-1), axis=-1), axis=-1)
-    inner = (over + under)[..., :-1] / 2
-    edge = np.zeros_like(fractions[..., :1])
-    return np.concatenate([edge, inner, edge + 1], axis=-1)
+    return np.asarray((over + under) / 2)

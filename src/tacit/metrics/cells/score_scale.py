@@ -190,18 +190,6 @@ OpenEnd = tuple[float, float]
 the open cell is below a score s, and above it ``1 - w / (w + s - k)``."""
 
 
-def with_ends(inner: Floats, low: float | None, high: float | None) -> Floats:
-    """Ascending places with the least and the largest before and after them.
-
-    Where an end is open (None), the last cell gets the width of its neighbour.
-    """
-    if low is None:
-        low = inner[0] - (inner[1] - inner[0])
-    if high is None:
-        high = inner[-1] + (inner[-1] - inner[-2])
-    return np.concatenate([[low], inner, [high]])
-
-
 @dataclass(frozen=True, eq=False)
 class ScoreScale:
     """An increasing map of scores to [0, 1]: cell edges at equal distances, and linear pieces
@@ -336,7 +324,11 @@ class ScoreScale:
 
     @cached_property
     def _ends(self) -> Floats:
-        return with_ends(self.knots, self.low, self.high)
+        """All cell edges; an open cell gets the width of its neighbour."""
+        knots, low, high = self.knots, self.low, self.high
+        first = knots[0] - (knots[1] - knots[0]) if low is None else low
+        last = knots[-1] + (knots[-1] - knots[-2]) if high is None else high
+        return np.concatenate([[first], knots, [last]])
 
     @cached_property
     def _widths(self) -> Floats:

@@ -226,7 +226,7 @@ def _below(runs: Floats, borders: Floats, places: Floats) -> Floats:
     """The share of a class below every position."""
     if not borders.size:
         return places.copy()
-    return ScoreDistribution(borders, rising_fractions(runs)[1:-1], 0.0, 1.0).at(places)
+    return ScoreDistribution(borders, rising_fractions(runs)[1:-1]).at(places)
 
 
 WRITTEN_RATES = ("precision", "recall", "specificity", "accuracy", "f1")
