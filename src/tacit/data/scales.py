@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError, DataWarning
-from tacit.data.ragged import Ragged, StoredScores
+from tacit.data.ragged import Ragged, StoredScores, ascending_order
 from tacit.data.units import (
     LOG_ODDS,
     PERCENT,
@@ -161,9 +161,8 @@ def _widths(scores: Ragged[np.float64]) -> NDArray[np.float64]:
     """From each client's 5th to its 95th percentile, shape (K,)."""
     if isinstance(scores, StoredScores):
         return scores.ranges.widths
-    sizes = np.diff(scores.offsets)
-    owners = np.repeat(np.arange(sizes.size), sizes)
-    ordered = scores.values[np.lexsort((scores.values, owners))]
+    sizes = scores.sizes
+    ordered = scores.values[ascending_order(scores.values, sizes)]
     low, high = ((fraction * (sizes - 1)).astype(np.int64) for fraction in WIDTH_FRACTIONS)
     starts = scores.offsets[:-1]
     return ordered[starts + high] - ordered[starts + low]

@@ -130,8 +130,9 @@ def cell_influences(positives: Counts, negatives: Counts) -> tuple[Floats, Float
     ``(F_j - A) / P`` with F the negatives' mid-distribution, and ``(1 - G_j - A) / N`` with G the
     positives'. Shapes (..., B); NaN where a class total is not positive.
     """
-    positive_total = _positive_or_nan(positives.sum(axis=-1, keepdims=True, dtype=np.float64))
-    negative_total = _positive_or_nan(negatives.sum(axis=-1, keepdims=True, dtype=np.float64))
+    positive_total, negative_total = (
+        _total(cells)[..., np.newaxis] for cells in (positives, negatives)
+    )
     area = cell_area(positives, negatives)[..., np.newaxis]
     beaten = (np.cumsum(negatives, axis=-1) - negatives / 2) / negative_total
     beating = 1 - (np.cumsum(positives, axis=-1) - positives / 2) / positive_total
@@ -144,10 +145,7 @@ def density_influences(positives: Counts, negatives: Counts) -> tuple[Floats, Fl
     Slopes are differences of neighbours, so their transposed is their negative inside; what differs
     at the two ends, and the change of the class totals, is left out.
     """
-    pairs = positives.sum(axis=-1, keepdims=True, dtype=np.float64) * negatives.sum(
-        axis=-1, keepdims=True, dtype=np.float64
-    )
-    units = 12 * _positive_or_nan(pairs)
+    units = 12 * (_total(positives) * _total(negatives))[..., np.newaxis]
     return -_slopes(negatives) / units, _slopes(positives) / units
 
 
@@ -311,20 +309,19 @@ def _slopes(cells: Counts) -> Floats:
     return 2.0 * np.gradient(cells.astype(np.float64), axis=-1)
 
 
-def _positive_or_nan(total: Floats) -> Floats:
+def _total(cells: Counts) -> Floats:
+    """The records in all cells, NaN where they are not above 0."""
+    total = cells.sum(axis=-1, dtype=np.float64)
     return np.where(total > 0, total, np.nan)
 
 
 def _ratio(part: Counts, whole: Counts) -> Floats:
-    known = whole != 0
-    return np.where(known, part / np.where(known, whole, 1), 0.0)
+    return np.divide(part, whole, out=np.zeros(np.shape(whole)), where=whole != 0)
 
 
 def _over_pairs(won: Floats, positives: Counts, negatives: Counts) -> Floats:
-    positive_total = positives.sum(axis=-1, dtype=np.float64)
-    negative_total = negatives.sum(axis=-1, dtype=np.float64)
-    known = (positive_total > 0) & (negative_total > 0)
-    return np.where(known, won / np.where(known, positive_total * negative_total, 1.0), np.nan)
+    """Won pairs over all, NaN where a class has no records."""
+    return np.asarray(won / (_total(positives) * _total(negatives)))
 
 
 def _over_squared_pairs(sums: Floats, positives: Counts, negatives: Counts) -> Floats:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 import numpy as np
@@ -185,16 +185,20 @@ def negative_likelihood_ratio(counts: Floats, above: Floats) -> Functional:
 
 
 def _quotient_of_shares(counts: Floats, chosen: Floats, above: Floats) -> Functional:
-    """A share of positives over the same share of negatives; relative gradients subtract."""
+    """A share of positives over the same share of negatives."""
     ones = np.ones_like(chosen[:1])
     upper = ratio(counts, both(chosen, 0.0), both(ones, 0.0))
     lower = ratio(counts, both(0.0, chosen), both(0.0, ones))
+    return replace(_quotient(upper, lower), base=both(0.0, chosen), above=above)
+
+
+def _quotient(upper: Functional, lower: Functional) -> Functional:
+    """One figure over another; NaN where that is not above 0."""
     known = np.where(lower.value > 0, lower.value, np.nan)
     value = upper.value / known
     # d(u / l) = (du - (u / l) dl) / l
-    gradient = upper.gradient - value[:, np.newaxis, np.newaxis] * lower.gradient
-    gradient /= known[:, np.newaxis, np.newaxis]
-    return Functional(value, gradient, both(0.0, chosen), above)
+    change = upper.gradient - value[:, np.newaxis, np.newaxis] * lower.gradient
+    return Functional(value, change / known[:, np.newaxis, np.newaxis])
 
 
 def accuracy(counts: Floats, above: Floats) -> Functional:
@@ -392,15 +396,11 @@ def brier(counts: Floats, predicted: Floats) -> Functional:
 
 def scaled_brier(counts: Floats, predicted: Floats) -> Functional:
     """``1 - B / (o (1 - o))``, B the Brier score, o the prevalence: 0 where all are given o."""
-    score, share = brier(counts, predicted), prevalence(counts)
-    spread = share.value * (1 - share.value)
-    known = np.where(spread > 0, spread, np.nan)
-    # d(1 - b / q) = -db / q + b / q^2 dq, with dq = (1 - 2 o) do
-    by_score = -score.gradient / known[:, np.newaxis, np.newaxis]
-    slope = score.value * (1 - 2 * share.value) / known**2
-    return Functional(
-        1 - score.value / known, by_score + slope[:, np.newaxis, np.newaxis] * share.gradient
-    )
+    share = prevalence(counts)
+    rest = 1 - share.value
+    of_all = Functional(share.value * rest, (rest - share.value) * share.gradient)
+    part = _quotient(brier(counts, predicted), of_all)
+    return Functional(1 - part.value, -part.gradient)
 
 
 def log_loss(counts: Floats, log_odds: Floats) -> Functional:
@@ -424,11 +424,9 @@ def log_loss(counts: Floats, log_odds: Floats) -> Functional:
 
 def normalised_entropy(counts: Floats, log_odds: Floats) -> Functional:
     """The log loss over that of stating the prevalence for all (He et al. 2014, equation 1)."""
-    loss, share = log_loss(counts, log_odds), prevalence(counts)
-    entropy = scipy.special.entr(share.value) + scipy.special.entr(1 - share.value)
-    known = np.where(entropy > 0, entropy, np.nan)
-    value = loss.value / known
+    share = prevalence(counts)
+    inside = np.where((share.value > 0) & (share.value < 1), share.value, np.nan)
+    entropy = scipy.special.entr(inside) + scipy.special.entr(1 - inside)
     # the entropy's slope in the prevalence is log((1 - o) / o)
-    slope = -value * -scipy.special.logit(share.value)
-    change = loss.gradient + slope[:, np.newaxis, np.newaxis] * share.gradient
-    return Functional(value, change / known[:, np.newaxis, np.newaxis])
+    of_all = Functional(entropy, -scipy.special.logit(inside) * share.gradient)
+    return _quotient(log_loss(counts, log_odds), of_all)

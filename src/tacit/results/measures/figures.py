@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from tacit.arrays import Floats
 from tacit.data import units
@@ -405,9 +406,7 @@ def cell_errors(
     return placed, np.abs(figure.value - coarse.value) / 3
 
 
-def stands_out(
-    view: CellView, figure: functional.Functional
-) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def stands_out(view: CellView, figure: functional.Functional) -> NDArray[np.bool_]:
     """Whether each denominator is clear of its noise, so that a quotient may be linearised."""
     if figure.base is None or view.noise.exact:
         return np.ones(figure.value.shape, dtype=np.bool_)
