@@ -51,31 +51,31 @@ def observation_fractions(variances: Floats) -> Floats:
     ------
     ValueError : when the leaves are not observed.
     """
-    *inner, below = variances.tolist()
-    if not math.isfinite(below):
-        raise ValueError("the leaves of a tree must be observed")
-    fractions = [1.0]
-    for variance in reversed(inner):
-        children = 2 * below
-        if not math.isfinite(variance):
-            fraction, below = 0.0, children
-        elif variance == 0:
-            fraction, below = 1.0, 0.0
-        else:
-            fraction = children / (variance + children)
-            below = variance * fraction
-        fractions.append(fraction)
-    return np.array(fractions[::-1])
+    return _upward(variances)[0]
 
 
 def subtree_variances(variances: Floats) -> Floats:
     """The variance of a node's count, estimated from its subtree alone, by level."""
-    *inner, leaf = variances.tolist()
-    upward = [leaf]
-    fractions = observation_fractions(variances)[-2::-1].tolist()
-    for variance, fraction in zip(reversed(inner), fractions, strict=True):
-        upward.append(2 * upward[-1] if fraction == 0 else variance * fraction)
-    return np.array(upward[::-1])
+    return _upward(variances)[1]
+
+
+def _upward(variances: Floats) -> tuple[Floats, Floats]:
+    """Both, by one pass from the leaves up."""
+    *inner, below = variances.tolist()
+    if not math.isfinite(below):
+        raise ValueError("the leaves of a tree must be observed")
+    made = [(1.0, below)]
+    for variance in reversed(inner):
+        children = 2 * made[-1][1]
+        if not math.isfinite(variance):
+            made.append((0.0, children))
+        elif variance == 0:
+            made.append((1.0, 0.0))
+        else:
+            fraction = children / (variance + children)
+            made.append((fraction, variance * fraction))
+    fractions, subtrees = np.array(made[::-1]).T
+    return fractions, subtrees
 
 
 def node_variances(variances: Floats) -> Floats:
