@@ -21,6 +21,7 @@ import numpy as np
 import scipy
 
 from tacit.arrays import Floats
+from tacit.metrics.curves import counts_from_thresholds
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +93,7 @@ def prevalence(counts: Floats) -> Functional:
 
 def above_middle(cells: Floats) -> Floats:
     """The records above the middle of every cell."""
-    return np.flip(np.cumsum(np.flip(cells))) - cells / 2
+    return counts_from_thresholds(cells) - cells / 2
 
 
 def fieller_bounds(

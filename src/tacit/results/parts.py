@@ -154,7 +154,7 @@ def difference(first: est.Estimate, second: est.Estimate) -> est.Estimate:
     (1.0, -0.25)
     """
     return est.Estimate(
-        (first.value - first.bias) - (second.value - second.bias),
+        first.centre - second.centre,
         math.hypot(first.privacy_error, second.privacy_error),
         math.hypot(first.sampling_error, second.sampling_error),
         first.approximation_error + second.approximation_error,
@@ -367,7 +367,7 @@ def _with_reason(estimate: est.Estimate, figure: str, known: bool) -> est.Estima
 
 def _on_scale(estimate: est.Estimate, scale: Scale) -> tuple[float, float] | None:
     """The value and the variance of its error on a scale; None where there is none."""
-    value = estimate.value - estimate.bias
+    value = estimate.centre
     variance = estimate.standard_error**2 + estimate.sampling_error**2
     if not (math.isfinite(value) and math.isfinite(variance) and variance > 0):
         return None

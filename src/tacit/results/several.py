@@ -263,7 +263,7 @@ class GroupedEvaluation:
         ]
         if len(informative) < 2:
             return None
-        centres = [group.estimate.value - group.estimate.bias for group, _ in informative]
+        centres = [group.estimate.centre for group, _ in informative]
         lows, highs = ([bounds[end] for _, bounds in informative] for end in (0, 1))
         top, bottom = max(centres), min(centres)
         return Spread(

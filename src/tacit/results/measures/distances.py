@@ -13,6 +13,7 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.metrics import functional, operating_points
+from tacit.metrics.curves import counts_from_thresholds
 from tacit.results.curves.histogram import Histogram
 from tacit.results.estimate import REACH, Estimate, Interval
 from tacit.results.measures.figures import MOST_RELATIVE_NOISE, CellView, too_few_records
@@ -73,8 +74,7 @@ def _separated(
 def _widest_border(counts: Floats) -> float:
     """The border of cells from which on the classes differ most."""
     shares = counts / counts.sum(axis=-1, keepdims=True)
-    above = np.flip(np.cumsum(np.flip(shares[0] - shares[1])))
-    return float(np.argmax(above))
+    return float(np.argmax(counts_from_thresholds(shares[0] - shares[1])))
 
 
 def _excess(
