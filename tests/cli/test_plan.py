@@ -45,6 +45,7 @@ def test_what_is_not_feasible_has_a_status_of_its_own() -> None:
     [
         ({"positives": 50000}, "positives must be from 1 to 39999, fewer than the records"),
         ({"want": "charm"}, "metric must be 'auc', 'ece', 'precision@t'"),
+        ({"want": "Brier score within 0.01"}, "got 'Brier score' (did you mean 'brier'?)"),
     ],
 )
 def test_impossible_plans_are_refused_in_one_sentence(

@@ -33,9 +33,9 @@ class Functional:
     value : shape (T,); NaN where the figure is undefined.
     gradient : what one more record of a class in a cell would add, shape (T, 2, B). The counts
         weighted by it sum to 0, because no figure changes when all counts grow alike.
-    base : the weights of the sum of counts that the figure divides by, shape (T, 2, B), or
-        (1, 2, B) where all values divide by one sum; None where it divides by the number of records
-        alone. The linearisation needs this sum to be clear of its noise.
+    base : the weights of the sum of counts that the figure divides by, the smallest of several,
+        shape (T, 2, B), or (1, 2, B) where all values divide by one sum; None where it divides by
+        the number of records alone. The linearisation needs this sum to be clear of its noise.
     above : the part of each cell that reaches the figure's threshold, shape (T, B); None where no
         threshold cuts a cell.
     rough : the standard deviation by what the records' figure departs from its slope, where noise

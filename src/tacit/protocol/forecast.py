@@ -18,7 +18,7 @@ from tacit.arrays import Floats
 from tacit.protocol.trust import Trust
 from tacit.results.estimate import REACH
 from tacit.results.figure import AUC_FIGURE, CLEAR_CLASS_SIZE_IN_ERRORS, Figure
-from tacit.results.measures.catalogue import label, named
+from tacit.results.measures.catalogue import label, named, nearest
 
 if TYPE_CHECKING:
     from tacit.protocol.conversation import Protocol
@@ -105,9 +105,11 @@ class Metric:
         except ValueError:
             threshold = math.nan
         if not (self.name.startswith(PRECISION) and 0 <= threshold <= 1):
+            near = nearest(self.name)
+            meant = f" (did you mean {near!r}?)" if near else ""
             raise ValueError(
                 "metric must be 'auc', 'ece', 'precision@t', t from 0 to 1, or a measure such as "
-                f"'calibration slope' or 'net benefit at 0.2', got {self.name!r}"
+                f"'calibration slope' or 'net benefit at 0.2', got {self.name!r}{meant}"
             )
         return threshold
 

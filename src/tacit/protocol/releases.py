@@ -70,7 +70,8 @@ class Released:
     ----------
     shape : of the numbers, without axes of clients or replicates.
     sensitivity : how far a neighbour moves them, the sum of all changes (L1), from 1; or 0 for
-        numbers that neighbours share, which are exact and cost nothing.
+        numbers that neighbours share, which are exact and cost nothing. With one number per
+        label, a record changes only that of its label.
     epsilon : what this move costs; infinity releases exact numbers.
     per_record : the most that one record adds to one number, and that a neighbour changes one.
     """

@@ -8,8 +8,10 @@ studies of coverage read it. Rates at a threshold have their own table, ``metric
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import partial
 
 import numpy as np
@@ -424,6 +426,26 @@ def named(text: str) -> tuple[str, tuple[float, ...]] | None:
     if f"{figure}_at_{threshold:g}" not in names((threshold,)) or not 0 < threshold < 1:
         return None
     return f"{figure}_at_{threshold:g}", (threshold,)
+
+
+def nearest(text: str) -> str:
+    """The measure whose name or title is nearest to a text that names none; empty for none.
+
+    Examples
+    --------
+    >>> nearest("Brier score"), nearest("F1 at probability 0.3"), nearest("charm")
+    ('brier', 'f1_at_0.3', '')
+    """
+    words = functional.normalised(text)
+    at = words.rpartition("_")[2]
+    thresholds = (float(at),) if re.fullmatch(r"0?\.\d+", at) else ()
+    known = {
+        functional.normalised(written): name
+        for name in names(thresholds)
+        for written in (name, label(name))
+    }
+    near = get_close_matches(words, known, 1, cutoff=0.85)
+    return known[near[0]] if near else ""
 
 
 def label(name: str) -> str:
