@@ -42,8 +42,8 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "evaluate north.csv south.csv east.csv": (  # without a protocol
         ("--epsilon 1 --aim all", "--aim needs --protocol"),
-        ("--epsilon 1 --groups label", "--groups needs --protocol, for example --protocol score-h"),
-        ("--epsilon 1 --private-group label", "--protocol grouped-histogram"),
+        ("--epsilon 1 --groups label", "--groups needs --protocol NAME, one of `tacit proto"),
+        ("--epsilon 1 --private-group label", "--private-group needs --protocol"),
         ("--epsilon 1 --thresholds 0.2", "need --protocol grouped-histogram or"),
         ("--epsilon 1 --second score", "--second needs --protocol"),
         ("--epsilon 1 --trust encrypted", "would not be kept"),
@@ -127,7 +127,7 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
     "evaluate --counts c.csv --epsilon 1": (("", "--counts needs --protocol"),),
     f"evaluate models.parquet {FEDAUC} --score new --groups": (
         ("ward --split 4", "--split cannot be used with --groups"),
-        ("ward --at 0.2", "with --protocol score-histogram: --thresholds"),
+        ("ward --at 0.2", "cannot be used with --groups; a protocol's --thresholds"),
         ("ward --group-names a,b", "--groups takes --group-name, once for each group"),
     ),
     COMPARED: (

@@ -34,9 +34,7 @@ from tacit.running.evaluating import ENGINES
 from tacit.running.spending import unit_of
 from tacit.running.units import suited_to_scores, taken_by
 
-WITHOUT_PROTOCOL = "{} needs --protocol: without it, tacit chooses protocol and settings"
-PROTOCOLS_FOR = {"groups": "score-histogram", "private_group": "grouped-histogram"}
-"""Options that need a protocol, and one that they are often used with."""
+WITHOUT_PROTOCOL = "{} needs --protocol NAME, one of `tacit protocols`: tacit chose it otherwise"
 
 NEEDED = {"group_name": "groups", "by": "split", "save_calibrator": "calibrate"}
 """Options, and the option that each of them needs."""
@@ -179,7 +177,8 @@ def evaluate(
     asked, params = SimpleNamespace(**options), vars(columns) | options
     chosen, given, reason = None, frozenset[str](), None
     if asked.protocol is None:
-        _refuse_without_protocol(settings, params)
+        refuse(WITHOUT_PROTOCOL, settings, *(name for name in settings if name != "epsilon"))
+        refuse(WITHOUT_PROTOCOL, params, "groups", "second", "counts", "private_group")
         names = forms.category_names(None, settings, params)
     else:
         if asked.groups is not None and settings.get("group_names") is not None:
@@ -259,14 +258,6 @@ def _shows_exact(asked: SimpleNamespace) -> bool:
     return bool(asked.split is not None if asked.exact is None else asked.exact)
 
 
-def _refuse_without_protocol(settings: Mapping[str, Any], params: Mapping[str, Any]) -> None:
-    """Refuse options that need a protocol, where it is to be chosen."""
-    refuse(WITHOUT_PROTOCOL, settings, *(name for name in settings if name != "epsilon"))
-    for option, usual in PROTOCOLS_FOR.items():
-        refuse(f"{{}} needs --protocol, for example --protocol {usual}", params, option)
-    refuse(WITHOUT_PROTOCOL, params, "second", "counts")
-
-
 def _refuse_conflicts(params: Mapping[str, Any]) -> None:
     """Refuse options that mean nothing with others."""
     for option, needed in NEEDED.items():
@@ -279,9 +270,9 @@ def _refuse_conflicts(params: Mapping[str, Any]) -> None:
     if params["rescale"] is not None and params["unit"] not in (None, REAL):
         raise click.UsageError("--rescale maps scores of --unit real, got another unit")
     if params["groups"] is not None:
-        sentence = "{} cannot be used with --groups"
-        refuse(f"{sentence}; with --protocol score-histogram: --thresholds", params, "at")
-        refuse(sentence, params, "split", "calibrate", "ledger", "count_missing")
+        refuse("{} cannot be used with --groups; a protocol's --thresholds can", params, "at")
+        alone = ("split", "calibrate", "ledger", "count_missing")
+        refuse("{} cannot be used with --groups", params, *alone)
 
 
 def _label_column(protocol: Protocol | None, columns: FileColumns) -> ByFile | None:

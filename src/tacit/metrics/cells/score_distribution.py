@@ -151,7 +151,11 @@ def rising_fractions(counts: Floats) -> Floats:
 
     The mean of the smallest rising sequence above the cumulative counts and the largest below.
     """
-    fractions = below_edges(counts)
+    cumulative = np.cumsum(counts, axis=-1)
+    total = np.where(cumulative[..., -1:] > 0, cumulative[..., -1:], 1.0)
+    fractions = np.clip(cumulative / total, 0.0, 1.0)
     over = np.maximum.accumulate(fractions, axis=-1)
     under = np.flip(np.minimum.accumulate(np.flip(fractions, axis=-1), axis=-1), axis=-1)
-    return np.asarray((over + under) / 2)
+    inner = (over + under)[..., :-1] / 2
+    edge = np.zeros_like(fractions[..., :1])
+    return np.concatenate([edge, inner, edge + 1], axis=-1)
