@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -172,6 +173,28 @@ def test_a_table_that_grew_before_it_is_read_is_declined(later: str, tmp_path: P
         stored.scores.sum()
     with pytest.raises(DataError, match="changed between two steps of a run"):
         tacit.evaluate(stored, tacit.ExactAUC())
+
+
+@pytest.mark.parametrize(
+    ("later", "sentence"),
+    [
+        ("FROM scored WHERE random() < 0.5", "the query has other records each time it is read; "),
+        ("FROM scored ORDER BY score LIMIT 90", ", or its query does not determine its records; "),
+        ("REPLACE (score / 2 AS score) FROM scored LIMIT 90", ", or its query does not determine "),
+        ("FROM scored LIMIT 80", "the query changed between two steps of a run$"),
+    ],
+)
+@pytest.mark.parametrize("edges", [10, 1 << 14])
+def test_a_query_that_is_not_deterministic_is_told_from_a_table_that_changed(
+    later: str, sentence: str, edges: int, tmp_path: Path
+) -> None:
+    address = database(tmp_path / "a.duckdb", table(100))
+    stored = from_database(address, query="SELECT * FROM scored LIMIT 90")
+    relation = replace(stored.stored._relation, table=f"(SELECT * {later}) AS t")  # type: ignore[attr-defined]
+    stored.stored._relation = relation  # type: ignore[attr-defined]
+    with pytest.raises(DataError, match=sentence) as caught:
+        stored.counts_in(np.linspace(0, 1, edges))
+    assert not re.search(r"\d", str(caught.value).removeprefix(str(tmp_path)))
 
 
 def test_a_folder_within_a_folder_is_no_file_whatever_its_name(tmp_path: Path) -> None:

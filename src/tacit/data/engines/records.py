@@ -63,6 +63,10 @@ class Engine(Protocol):
         """The rows of a statement's answer in batches, in the statement's order, or as stored."""
 
 
+class _OtherRecordsError(Exception):
+    """A batch is not of the records that were summarised."""
+
+
 class EngineRecords:
     """The records of a table, as ``StoredClients`` asks for them.
 
@@ -91,6 +95,7 @@ class EngineRecords:
         self._engine, self._progress = engine, progress
         self._relation = checked(engine, relation)
         self.groups = relation.groups
+        self.sizes = np.zeros(0, dtype=np.int64)
         rows = self._summary()
         self._ids = tuple(str(row[0]) for row in rows)
         self.names = self._ids if relation.client is not None else (name,) * bool(name)
@@ -124,6 +129,9 @@ class EngineRecords:
             # several bins are of the last cell
             counts[stratum, 1 - label, min(int(cell), edges.size), whose] += records
         self._check_sizes(counts.sum(axis=(0, 1, 2)), counts[:, 0].sum(axis=(0, 1)))
+        filled = np.flatnonzero(counts.sum(axis=(0, 1, 3)))
+        if filled[[0, -1]].tolist() != np.searchsorted(edges, self.ends, side="right").tolist():
+            raise self._changed()
         return counts if by_group else counts[0]
 
     def sums(self, pieces: ScorePieces, maps: Sequence[LinearMap] = ()) -> Integers | None:
@@ -187,15 +195,31 @@ class EngineRecords:
         self, statement: str, tables: Sequence[ConstantTable] = (), classes: int = 2
     ) -> Iterator[tuple[Integers, Floats]]:
         """``classes * client + class`` and scores of a statement's rows, as many as before."""
+        try:
+            yield from self._as_before(self._engine.batches(statement, tables), classes)
+            return
+        except _OtherRecordsError:
+            pass
+        # an error refers to the engine's reader, which must be closed before another statement
+        raise self._changed()
+
+    def _as_before(
+        self, batches: Iterator[pa.RecordBatch], classes: int
+    ) -> Iterator[tuple[Integers, Floats]]:
+        """Codes and scores of batches, of as many records as before and from the same ends."""
         counts = np.zeros((self.sizes.size, classes), dtype=np.int64)
+        ends = (np.inf, -np.inf)
         with self._progress(int(self.sizes.sum())) as advance:
-            for batch in self._engine.batches(statement, tables):
+            for batch in batches:
                 codes, scores = self._columns(batch, classes)
                 counts += np.bincount(codes, minlength=counts.size).reshape(counts.shape)
+                ends = scores.min(initial=ends[0]), scores.max(initial=ends[1])
                 if np.any(counts.sum(axis=1) > self.sizes):
-                    raise self._changed()
+                    raise _OtherRecordsError
                 yield codes, scores
                 advance(batch.num_rows)
+        if ends != self.ends:
+            raise _OtherRecordsError
         self._check_sizes(counts.sum(axis=1), counts[:, 1::2].sum(axis=1))
 
     def _columns(self, batch: pa.RecordBatch, classes: int) -> tuple[Integers, Floats]:
@@ -203,22 +227,22 @@ class EngineRecords:
         scores = batch.column("score")
         values = scores.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
         if scores.null_count or not np.all(np.isfinite(values)):
-            raise self._changed()
+            raise _OtherRecordsError
         if "code" in batch.schema.names:
             codes = batch.column("code")
             if codes.null_count:
-                raise self._changed()
+                raise _OtherRecordsError
             return codes.to_numpy().astype(np.int64), values
         found = batch.column("class").to_numpy(zero_copy_only=False).astype(np.int64)
         if np.any(found == statements.INVALID):
-            raise self._changed()
+            raise _OtherRecordsError
         if self._relation.client is None:
             return found, values
         # a name is looked up once a batch
         listed = batch.column("client").cast(pa.string()).dictionary_encode()
         known = pc.index_in(listed.dictionary, pa.array(self._ids, pa.string()))
         if known.null_count or listed.null_count:
-            raise self._changed()
+            raise _OtherRecordsError
         whose = known.to_numpy(zero_copy_only=False).astype(np.int64)[listed.indices]
         return classes * whose + found, values
 
@@ -234,8 +258,19 @@ class EngineRecords:
         return {name: index for index, name in enumerate(self._ids)}
 
     def _changed(self) -> DataError:
-        """It says no number: messages are stored in logs, and counts are exact."""
-        return DataError(f"{self._engine.source} changed between two steps of a run")
+        """It says no number: messages are stored in logs, and counts are exact.
+
+        Two readings at once tell a query that does not determine its records from a table that was
+        written to. As many records as before are a sign of either.
+        """
+        statement = statements.summary_statement(self._plain)
+        first, second = (sorted(self._engine.rows(statement), key=repr) for _ in range(2))
+        wrong, remedy = f"{self._engine.source} changed between two steps of a run", ""
+        if first != second:
+            wrong, remedy = f"{self._engine.source} has other records each time it is read", ORDERED
+        elif sum(int(row[1]) for row in first) == self.sizes.sum():
+            wrong, remedy = f"{wrong}, or its query does not determine its records", ORDERED
+        return DataError(with_remedy(wrong, remedy))
 
     def _check_sizes(self, sizes: Integers, positives: Integers) -> None:
         """Refuse other records than those that were there before."""
@@ -301,6 +336,12 @@ def require_columns(engine: Engine, kinds: Mapping[str, str], names: Sequence[st
         if name not in kinds:
             raise DataError(f"{engine.source} has {no_column(name, list(kinds))}")
 
+
+ORDERED = (
+    "order a query with LIMIT by values that differ in every record, and store what random() or a "
+    "sample draws in a table first"
+)
+"""What to do about a query that does not determine its records."""
 
 _KINDS: dict[str, tuple[Callable[[str], bool], str]] = {
     "score": (lambda kind: kind == statements.NUMBER, "numbers"),
