@@ -17,7 +17,7 @@ import uvicorn
 from tacit.collecting.connections import Connection
 from tacit.collecting.folder import Folder
 from tacit.collecting.intake import Intake
-from tacit.collecting.service import application
+from tacit.collecting.service import Collector, application
 from tacit.data.clients import Clients
 
 ROOT = Path(__file__).parents[2]
@@ -68,7 +68,7 @@ def running(
 ) -> Iterator[int]:
     """The port of a collector with such connections, which serves until the end of the block."""
     listening = socket.create_server(("127.0.0.1", 0))
-    app = application(folder, Intake(folder), 1e6, page)
+    app = application(Collector(folder, Intake(folder), 1e6), page)
     loop = "auto" if http.tls is None else "asyncio"
     config = uvicorn.Config(
         app, log_level="warning", access_log=False, ws="none", http=http, loop=loop

@@ -31,7 +31,7 @@ from tests.loops import in_a_loop
 HEAD = b"POST /reports HTTP/1.1\r\nHost: collector\r\n"
 CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n"
 UPGRADED = HEAD + b"Connection: upgrade\r\nUpgrade: x\r\n\r\n"
-WHOLE = b"GET /health HTTP/1.1\r\n\r\n"
+WHOLE = b"GET /campaign HTTP/1.1\r\n\r\n"
 
 
 def connected(port: int) -> socket.socket:

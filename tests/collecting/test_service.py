@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,9 @@ from tacit.collecting.campaign import CampaignError
 from tacit.collecting.folder import Folder
 from tacit.collecting.intake import Intake
 from tacit.collecting.log import Disk
-from tacit.collecting.service import Bucket, Paced, application
+from tacit.collecting.service import Bucket, application
+from tacit.operating.answers import telling
+from tacit.running.deployment.flower_programs.programs import free_port
 from tests.collecting import support
 
 Client = httpx.AsyncClient
@@ -26,8 +29,10 @@ Client = httpx.AsyncClient
 
 def with_client(folder: Folder, work: Callable[[Client], Awaitable[Any]], **options: Any) -> Any:
     """The result of some requests to a collector of this folder."""
-    intake = options.pop("intake", None) or Intake(folder)
-    app = application(folder, intake, options.pop("rate", 1e6), **options)
+    intake, rate = options.pop("intake", None), options.pop("rate", 1e6)
+    collector = options.pop("collector", None)
+    collector = collector or service.Collector(folder, intake or Intake(folder), rate)
+    app = application(collector, **options)
 
     async def session() -> Any:
         transport = httpx.ASGITransport(app)
@@ -48,10 +53,6 @@ def test_a_report_is_stored_and_counted_once(folder: Folder) -> None:
         assert (first.status_code, first.json()) == (200, {"accepted": 1, "refused": []})
         second = await client.post("/reports", content=message)
         assert second.status_code == 409
-        metrics = (await client.get("/metrics")).text
-        assert 'tacit_reports_total{outcome="accepted"} 1' in metrics
-        assert 'tacit_reports_total{outcome="replayed"} 1' in metrics
-        assert (await client.get("/health")).json() == {"stage": 0, "waiting": 0}
 
     with_client(folder, work)
     assert [each.shape[0] for each in support.stored_payloads(folder)] == [1]
@@ -166,7 +167,7 @@ def test_a_bucket_fills_with_time() -> None:
     assert [bucket.take(5), bucket.take(1), bucket.take(11)] == [True, False, False]
 
 
-def test_documents_and_estimates_are_served(tmp_path: Path) -> None:
+def test_documents_are_served(tmp_path: Path) -> None:
     folder = support.new_folder(tmp_path, support.terms_of(support.DOUBLE[1]))
     early = support.messages_of(folder, 300)
 
@@ -175,7 +176,6 @@ def test_documents_and_estimates_are_served(tmp_path: Path) -> None:
         assert signed == json.loads(folder.campaign.signed.to_json())
         assert (await client.get("/stage/1")).status_code == 404
         assert (await client.post("/reports", content=b"".join(early))).json()["accepted"] == 300
-        assert (await client.get("/estimate")).json()["estimate"] is None
         folder.next_stage()
         assert (await client.get("/stage/1")).json()["document"].startswith("{")
         late = await client.post("/reports", content=support.messages_of(folder, 1)[0])
@@ -184,11 +184,39 @@ def test_documents_and_estimates_are_served(tmp_path: Path) -> None:
     with_client(folder, work)
 
 
-def test_the_estimate_has_an_interval(folder: Folder) -> None:
-    posted(folder, b"".join(support.messages_of(folder, 1000)))
-    content = got(folder, "/estimate").json()
-    assert content["reports"] == 1000
-    assert content["low"] < content["estimate"] < content["high"]
+def test_operators_see_what_devices_do_not(folder: Folder) -> None:
+    """At an address of their own; a disk that fails is told there, without its name."""
+    pytest.importorskip("prometheus_client")
+    address, (first, *rest) = ("127.0.0.1", free_port()), support.messages_of(folder, 500)
+    collector = service.Collector(folder, Intake(folder), 1e6)
+
+    def seen(path: str) -> httpx.Response:
+        return httpx.get(f"http://{address[0]}:{address[1]}{path}", trust_env=False)
+
+    async def work(client: Client) -> None:
+        for body in (first, first, b"".join(rest)):
+            await client.post("/reports", content=body)
+        with telling(address, collector.operated()):
+            found = [seen(path) for path in ("/health", "/estimate", "/metrics", "/campaign")]
+            folder.reports.rename(folder.path / "elsewhere")
+            failing = [seen("/health"), seen("/estimate")]
+            folder.path.joinpath("elsewhere").rename(folder.reports)
+        health, estimate, metrics, unknown = found
+        assert (health.status_code, health.json()) == (200, {"process": "ok", "disk": "ok"})
+        assert estimate.json()["clients"] == 500
+        assert 'tacit_reports_total{outcome="accepted"} 500' in metrics.text
+        assert 'tacit_reports_total{outcome="replayed"} 1' in metrics.text
+        # when the first report came is no one's
+        assert "created" not in metrics.text and "process_" not in metrics.text
+        assert [each.status_code for each in (unknown, *failing)] == [404, 503, 503]
+        assert failing[0].json() == {"process": "ok", "disk": "failing"}
+        refused = pytest.raises(ValueError, match="cannot be at")
+        with socket.create_server(address), refused, telling(address, collector.operated()):
+            pass
+        for path in ("/health", "/metrics", "/estimate"):
+            assert (await client.get(path)).status_code == 404
+
+    with_client(folder, work, collector=collector)
 
 
 def test_nothing_about_a_sender_is_kept(folder: Folder) -> None:
@@ -210,7 +238,7 @@ def test_a_page_whose_folder_holds_keys_is_refused(tmp_path: Path, page: str) ->
     """A campaign's folder lies beside its file by default: a page there would hand out its keys."""
     folder = support.new_folder(tmp_path)
     with pytest.raises(CampaignError, match="keys and reports would be handed out"):
-        application(folder, Intake(folder), 1e6, tmp_path / page)
+        application(service.Collector(folder, Intake(folder), 1e6), tmp_path / page)
 
 
 def test_reports_without_a_token_use_up_nothing_of_the_rate(folder: Folder) -> None:
@@ -227,20 +255,3 @@ def test_reports_without_a_token_use_up_nothing_of_the_rate(folder: Folder) -> N
 def test_other_stages_than_there_are_have_no_document(tmp_path: Path, number: str) -> None:
     folder = support.new_folder(tmp_path, support.terms_of(support.DOUBLE[1]))
     assert got(folder, f"/stage/{number}").status_code == 404
-
-
-def test_what_takes_long_is_made_in_a_part_of_the_time_only() -> None:
-    """One estimate of three seconds is made again after thirty more, a quick one after two."""
-    now, made, seconds = [0.0], [0], [3.0]
-
-    def make() -> dict[str, int]:
-        now[0] += seconds[0]
-        made[0] += 1
-        return {"made": made[0]}
-
-    paced, seen = Paced(make, lambda: now[0]), []
-    for moment in (0.0, 5.0, 32.0, 34.0, 35.0, 37.0):
-        now[0] = moment
-        seen.append(paced.latest()["made"])
-        seconds[0] = 0.0
-    assert seen == [1, 1, 1, 2, 2, 3]

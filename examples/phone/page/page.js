@@ -1,9 +1,8 @@
-// Scores a message here, shows what a report of it says, sends it, and draws the estimate.
+// Scores a message here, shows what a report of it says, and sends it.
 
 import { BrowserStore, decode, Device, fromHex, openCampaign, openStage, toHex } from "./tacit-device.js";
 import { score } from "./model.js";
 
-const REFRESH = 2500; // milliseconds between two looks at the estimate
 const LIMITS = { epsilon: 4, days: 90 };
 
 const find = (id) => document.getElementById(id);
@@ -16,8 +15,6 @@ const chosen = crypto.getRandomValues(new Uint8Array(1))[0] % messages.length;
 const record = { score: score(messages[chosen].text), label: 0 };
 
 begin();
-refresh();
-setInterval(refresh, REFRESH);
 
 /** The campaign; its key comes with it, so the page says that the collector is trusted with it. */
 async function opened() {
@@ -103,29 +100,7 @@ async function send() {
       return say("The collector is busy: try again, the same report will be sent.");
     }
     say(sent === "stored" ? "Your report is stored. Thank you." : "Your report arrived before.");
-    await refresh();
   } catch (error) {
     say(error.message);
   }
-}
-
-async function refresh() {
-  const response = await fetch("estimate");
-  if (!response.ok) return;
-  const now = await response.json();
-  find("estimate").dataset.reports = now.reports;
-  const known = now.estimate !== null && now.estimate !== undefined;
-  find("point").setAttribute("visibility", known ? "visible" : "hidden");
-  const place = (value) => 10 + 380 * Math.min(Math.max(value, 0), 1);
-  find("interval").setAttribute("x1", known ? place(now.low) : 10);
-  find("interval").setAttribute("x2", known ? place(now.high) : 10);
-  find("interval").setAttribute("visibility", known ? "visible" : "hidden");
-  if (!known) {
-    find("estimate").textContent = `${now.reports} reports so far: too few for an estimate.`;
-    return;
-  }
-  find("point").setAttribute("cx", place(now.estimate));
-  find("estimate").textContent =
-    `${now.figure} ${now.estimate.toFixed(3)}, 95 % interval ${now.low.toFixed(3)} to ` +
-    `${now.high.toFixed(3)}, from ${now.reports} reports.`;
 }

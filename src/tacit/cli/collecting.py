@@ -13,10 +13,12 @@ from pathlib import Path
 import click
 import numpy as np
 
+from tacit.cli.operating import operator_options
 from tacit.cli.shell import JsonOutput, check_signal, json_option, show
 from tacit.collecting.campaign import HONEST, Campaign, Terms, evaluation_of, shuffled_of
 from tacit.collecting.folder import Folder
 from tacit.collecting.intake import SEAL_EVERY, Intake
+from tacit.operating.answers import telling
 from tacit.output import OutputFile
 from tacit.privacy.exact import words
 from tacit.results.text import as_lines
@@ -62,6 +64,7 @@ def collect() -> None:
     type=click.IntRange(min=1),
     help="How many reports are taken a second; more are asked to come again.",
 )
+@operator_options
 def serve_campaign(
     campaign: Path,
     folder: Path | None,
@@ -72,6 +75,7 @@ def serve_campaign(
     key: Path | None,
     seal_every: int,
     rate: int,
+    metrics: tuple[str, int] | None,
 ) -> None:
     """Serve CAMPAIGN (a TOML file) to devices, and take their reports until interrupted.
 
@@ -82,10 +86,11 @@ def serve_campaign(
       tacit collect serve campaign.toml
       tacit collect serve campaign.toml --page examples/phone/page --port 8000
       tacit collect serve campaign.toml --host 0.0.0.0 --certificate server.pem --key server.key
+      tacit collect serve campaign.toml --metrics 127.0.0.1:9464 --log-format json
     """
     if (certificate is None) != (key is None):
         raise click.UsageError("--certificate and --key belong together")
-    from tacit.collecting.service import application, serve  # noqa: PLC0415 -- an extra
+    from tacit.collecting.service import Collector, application, serve  # noqa: PLC0415 -- an extra
 
     place = Folder(folder or campaign.with_suffix(""))
     signed = place.signed(Terms.from_toml(campaign))
@@ -93,9 +98,11 @@ def serve_campaign(
     rows = [*_rows(signed), ("folder", str(place.path)), ("address", f"{scheme}://{host}:{port}")]
     with place.owned():
         intake = Intake(place, seal_every)
-        app = application(place, intake, rate, page)
+        collector = Collector(place, intake, rate)
+        app = application(collector, page)
         show(as_lines(rows, intake.warnings))
-        serve(app, host, port, certificate, key)
+        with telling(metrics, collector.operated()):
+            serve(app, host, port, certificate, key)
 
 
 def _rows(campaign: Campaign) -> list[tuple[str, str]]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import logging
 import os
 import signal
 import sys
@@ -22,6 +23,7 @@ from typing import Any, NoReturn
 import click
 from click.exceptions import Exit
 
+from tacit.operating import logs
 from tacit.output import OutputFile
 from tacit.protocol import mpc
 from tacit.protocol.settings import suggestion
@@ -184,10 +186,14 @@ def once_by_name(
 def show(text: str) -> None:
     """Print to standard output; a full disk behind it is an error like any other.
 
-    Files hold the names of columns and groups: none of their control characters is printed.
+    Files hold the names of columns and groups: none of their control characters is printed. Where
+    this process has a log, every line goes there instead.
     """
+    lines = list(map(escaped, text.split("\n")))
+    if all(map(logs.logged, lines)):
+        return
     try:
-        click.echo("\n".join(map(escaped, text.split("\n"))))
+        click.echo("\n".join(lines))
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -196,9 +202,10 @@ def show(text: str) -> None:
         ) from None
 
 
-def complain(sentence: str) -> None:
+def complain(sentence: str, level: int = logging.WARNING) -> None:
     """Say something in one line on standard error, without control characters."""
-    click.echo(escaped(sentence), err=True)
+    if not logs.logged(escaped(sentence), level):
+        click.echo(escaped(sentence), err=True)
 
 
 def reason(error: OSError) -> str:
@@ -210,7 +217,7 @@ def reason(error: OSError) -> str:
 def fail(sentence: str, code: int = FAILED) -> NoReturn:
     """Say what went wrong in one line, and end."""
     line = " ".join(sentence.split()).rstrip(".")
-    complain(f"tacit: {line or 'failed without a reason'}")
+    complain(f"tacit: {line or 'failed without a reason'}", logging.ERROR)
     _settle_standard_output()
     sys.exit(code)
 

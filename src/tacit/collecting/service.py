@@ -7,7 +7,6 @@ returned; requests that arrive meanwhile are written together by the next one.
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,13 +17,15 @@ from typing import Any
 from tacit.collecting.campaign import CampaignError, ReportError, evaluation_of
 from tacit.collecting.folder import Folder
 from tacit.collecting.intake import ACCEPTED, Intake
+from tacit.operating.answers import Operated, counter, gauge, takes_writes
+from tacit.operating.logs import is_logging
 
 try:
     from starlette.applications import Starlette
     from starlette.middleware import Middleware
     from starlette.middleware.cors import CORSMiddleware
     from starlette.requests import ClientDisconnect, Request
-    from starlette.responses import JSONResponse, PlainTextResponse, Response
+    from starlette.responses import JSONResponse, Response
     from starlette.routing import BaseRoute, Mount, Route
     from starlette.staticfiles import StaticFiles
 except ImportError:
@@ -56,12 +57,6 @@ STATUS = {
 }
 """The status of a refusal; 400 for the others, which no retry mends."""
 
-ESTIMATE_SECONDS = 2.0
-"""Least time between two estimates of what was collected."""
-
-ESTIMATE_PART = 0.1
-"""Largest part of the time in which an estimate is made, however often somebody asks for one."""
-
 ANY_ORIGIN = Middleware(CORSMiddleware, allow_origins=["*"], allow_methods=["GET", "POST"])
 """A page may come from anywhere: best not from the collector."""
 
@@ -90,31 +85,6 @@ class Bucket:
         return True
 
 
-class Paced:
-    """What is remade rarely, however often somebody asks for it.
-
-    Parameters
-    ----------
-    make : makes it.
-    now : a clock in seconds that never goes back.
-    """
-
-    def __init__(
-        self, make: Callable[[], dict[str, Any]], now: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._make, self._now = make, now
-        self._due, self._made = -math.inf, dict[str, Any]()
-
-    def latest(self) -> dict[str, Any]:
-        """What was made last; a new one after a pause, longer where making it takes long."""
-        begun = self._now()
-        if begun > self._due:
-            self._made = self._make()
-            ended = self._now()
-            self._due = ended + max(ESTIMATE_SECONDS, (ended - begun) / ESTIMATE_PART)
-        return self._made
-
-
 class Collector:
     """Requests of devices, and the one task that writes what they brought.
 
@@ -126,22 +96,21 @@ class Collector:
     """
 
     def __init__(self, folder: Folder, intake: Intake, rate: float) -> None:
-        self._folder, self._intake, self._bucket = folder, intake, Bucket(rate)
+        self.folder, self._intake, self._bucket = folder, intake, Bucket(rate)
         self._queue: asyncio.Queue[tuple[bytes, asyncio.Future[str]]] = asyncio.Queue(WAITING)
         self._thread = ThreadPoolExecutor(1)
-        self._estimate = Paced(lambda: summary(folder, intake.open.size))
-        self._estimating = asyncio.Lock()
+        self._writer: asyncio.Task[None] | None = None
 
     async def campaign(self, request: Request) -> Response:
         """The signed campaign."""
-        return _json(self._folder.campaign.signed.to_json())
+        return _json(self.folder.campaign.signed.to_json())
 
     async def stage(self, request: Request) -> Response:
         """The signed document of a later stage, as soon as there is one."""
         number = request.path_params["number"]
         if number in map(str, range(1, self._intake.stages)):
             with suppress(CampaignError):
-                return _json(self._folder.stage(int(number)).to_json())
+                return _json(self.folder.stage(int(number)).to_json())
         return JSONResponse({"error": "there is no such stage yet"}, 404)
 
     async def reports(self, request: Request) -> Response:
@@ -161,34 +130,35 @@ class Collector:
         refused = [(index, each) for index, each in enumerate(outcomes) if each != ACCEPTED]
         return _refusals(len(messages) - len(refused), refused)
 
-    async def health(self, request: Request) -> Response:
-        """Whether reports are taken."""
-        return JSONResponse({"stage": self._intake.open.number, "waiting": self._queue.qsize()})
+    def operated(self) -> Operated:
+        """What who operates the collector may see; devices do not."""
+        checks = {
+            "process": lambda: self._writer is not None and not self._writer.done(),
+            "disk": lambda: takes_writes(self.folder.reports),
+        }
+        return Operated(checks, self._metrics, {"/estimate": self._estimate})
 
-    async def metrics(self, request: Request) -> Response:
-        """Counters, as Prometheus reads them."""
-        lines = ["# TYPE tacit_reports_total counter"]
-        for outcome, count in sorted(self._intake.counters.items()):
-            lines.append(f'tacit_reports_total{{outcome="{outcome}"}} {count}')
-        waiting = "tacit_waiting_reports"
-        lines += [f"# TYPE {waiting} gauge", f"{waiting} {self._queue.qsize()}\n"]
-        return PlainTextResponse("\n".join(lines))
+    def _metrics(self) -> list[Any]:
+        counts = dict(self._intake.counters)
+        return [
+            counter("tacit_reports_total", "Reports that came.", "outcome", counts),
+            gauge("tacit_waiting_reports", "Reports to be written.", self._queue.qsize()),
+            gauge("tacit_stage", "The stage whose reports are taken.", self._intake.open.number),
+        ]
 
-    async def estimate(self, request: Request) -> Response:
-        """The estimate of what was collected so far, renewed at most every few seconds."""
-        async with self._estimating:
-            content = await asyncio.to_thread(self._estimate.latest)
-        return JSONResponse(content)
+    def _estimate(self) -> dict[str, Any]:
+        stages = self.folder.stages()
+        return evaluation_of(self.folder.campaign, stages, self._intake.open.size).to_dict()
 
     @asynccontextmanager
     async def running(self, app: Starlette) -> AsyncIterator[None]:
         """Write reports while the service runs; at its end, what waits is written first."""
-        writer = asyncio.create_task(self._write())
+        self._writer = asyncio.create_task(self._write())
         try:
             yield
         finally:
             await self._queue.join()
-            writer.cancel()
+            self._writer.cancel()
             self._thread.shutdown()
             self._intake.close()
 
@@ -255,36 +225,12 @@ class Collector:
             return ["disk"] * len(messages)
 
 
-def summary(folder: Folder, report_bytes: int) -> dict[str, Any]:
-    """The estimate so far with its interval, in a few fields."""
-    stages = folder.stages()
-    reports = sum(map(len, stages))
-    try:
-        result = evaluation_of(folder.campaign, stages, report_bytes)
-    except ValueError as error:
-        return {"reports": reports, "estimate": None, "why": str(error)}
-    value = float(result.estimate.value)
-    if not math.isfinite(value):
-        return {"reports": reports, "estimate": None, "why": result.warnings[-1]}
-    low, high = result.estimate.interval(0.95)
-    return {
-        "reports": reports,
-        "figure": result.figure,
-        "estimate": value,
-        "low": float(low),
-        "high": float(high),
-        "epsilon": result.spent.epsilon,
-    }
-
-
-def application(folder: Folder, intake: Intake, rate: float, page: Path | None = None) -> Starlette:
-    """The collector's application.
+def application(collector: Collector, page: Path | None = None) -> Starlette:
+    """The application that devices reach.
 
     Parameters
     ----------
-    folder : of a signed campaign.
-    intake : checks and stores reports.
-    rate : largest number of reports a second.
+    collector : answers their requests.
     page : a folder of files to serve as well, such as a page for devices.
 
     Raises
@@ -292,15 +238,11 @@ def application(folder: Folder, intake: Intake, rate: float, page: Path | None =
     CampaignError : for a page whose files would be those of the campaign, with its keys.
     """
     if page is not None:
-        _check_page(page.resolve(), folder.path.resolve())
-    collector = Collector(folder, intake, rate)
+        _check_page(page.resolve(), collector.folder.path.resolve())
     routes: list[BaseRoute] = [
         Route("/campaign", collector.campaign),
         Route("/stage/{number}", collector.stage),
         Route("/reports", collector.reports, methods=["POST"]),
-        Route("/health", collector.health),
-        Route("/metrics", collector.metrics),
-        Route("/estimate", collector.estimate),
     ]
     if page is not None:
         routes.append(Mount("/", StaticFiles(directory=page, html=True)))
@@ -337,6 +279,7 @@ def serve(app: Starlette, host: str, port: int, certificate: Path | None, key: P
         server_header=False,
         ws="none",
         log_level="warning",
+        log_config=None if is_logging() else uvicorn.config.LOGGING_CONFIG,
     )
 
 

@@ -12,11 +12,14 @@ from typing import TypeVar
 
 import click
 
+import tacit.protocol as tp
 from tacit.cli.shell import complain, show, terminable
+from tacit.operating import logs
 from tacit.results.text import as_lines
 from tacit.running.deployment import letters
 from tacit.running.deployment.flower_programs.programs import DeploymentError, Tell
 from tacit.running.session.coordinator import RunError
+from tacit.running.speaking import UNFIT
 
 verbose_option = click.option(
     "-v", "--verbose", is_flag=True, help="Print the commands that are run, and what they say."
@@ -33,6 +36,9 @@ def show_rows(rows: Sequence[tuple[str, str]]) -> None:
     show(as_lines(rows, ()))
 
 
+TERMS = "tacit join --check --log-format plain"
+
+
 @contextmanager
 def stoppable() -> Iterator[None]:
     """End as on Ctrl-C when asked to terminate, and say failures in the command's own form."""
@@ -41,6 +47,10 @@ def stoppable() -> Iterator[None]:
             yield
     except (DeploymentError, RunError) as error:
         raise click.ClickException(str(error)) from None
+    except tp.DataError:
+        if logs.is_logging():
+            raise click.ClickException(f"{UNFIT}; why is shown by: {TERMS}") from None
+        raise
 
 
 Letter = TypeVar("Letter", letters.Invitation, letters.Answer)

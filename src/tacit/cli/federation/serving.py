@@ -16,7 +16,9 @@ from typing import Any
 import click
 
 from tacit.cli.federation import show_rows, stoppable, teller, verbose_option
+from tacit.cli.operating import operator_options
 from tacit.cli.shell import JsonOutput, check_signal, complain, json_option, show
+from tacit.operating.answers import telling
 from tacit.output import PictureFile
 from tacit.results.evaluation import Evaluation
 from tacit.results.text import as_lines
@@ -43,8 +45,9 @@ LOOK_SECONDS = 2.0
     show_default=True,
     help="The one port.",
 )
+@operator_options
 @verbose_option
-def serve(plan: Path, host: str, port: int, verbose: bool) -> None:
+def serve(plan: Path, host: str, port: int, metrics: tuple[str, int] | None, verbose: bool) -> None:
     """Start the server of PLAN, and keep it running until interrupted.
 
     It is Flower's SuperLink, with TLS, authentication of nodes, and a database. Node keys in the
@@ -55,6 +58,7 @@ def serve(plan: Path, host: str, port: int, verbose: bool) -> None:
     Examples:
       tacit serve study/plan.toml
       tacit serve study/plan.toml --host 192.0.2.7 --port 443
+      tacit serve study/plan.toml --metrics 127.0.0.1:9464 --log-format json
     """
     Plan.read(plan)
     coordinator, tell = server.Coordinator.of(plan), teller(verbose)
@@ -62,6 +66,7 @@ def serve(plan: Path, host: str, port: int, verbose: bool) -> None:
         stoppable(),
         server.alone(coordinator.private),
         server.start_server(coordinator, host, port, tell) as running,
+        telling(metrics, server.operated(coordinator, running)),
     ):
         show(f"serving on {host}:{port}; Ctrl-C ends")
         refused = ""

@@ -15,14 +15,18 @@ from pathlib import Path
 
 import click
 
-from tacit.cli.federation import read_letter, show_rows, stoppable, teller, verbose_option
+from tacit.cli.federation import TERMS, read_letter, show_rows, stoppable, teller, verbose_option
 from tacit.cli.federation.inviting import party_text
+from tacit.cli.operating import operator_options
 from tacit.cli.shell import complain, show
 from tacit.data import units
+from tacit.operating.answers import telling
+from tacit.operating.logs import is_logging
 from tacit.running.deployment import letters, preview, site
 from tacit.running.deployment.door import NOT_YET, OK
 from tacit.running.deployment.flower_programs.programs import require_flower
 from tacit.running.deployment.site import start_node, user_line, wait_connected
+from tacit.running.deployment.watching import NodeWatch
 from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk
@@ -201,6 +205,7 @@ PATIENCE = 600.0
     help="The private node key; node.key in the folder of PARTY by default.",
 )
 @click.option("--check", is_flag=True, help="Show what joining means, and end.")
+@operator_options
 @verbose_option
 def join(
     party: Path,
@@ -209,6 +214,7 @@ def join(
     authority: Path | None,
     node_key: Path | None,
     check: bool,
+    metrics: tuple[str, int] | None,
     verbose: bool,
 ) -> None:
     """Take part with the records that PARTY names, until interrupted.
@@ -222,6 +228,7 @@ def join(
       tacit join hospital-a/party.toml --check
       tacit join hospital-a/party.toml
       tacit join hospital-a/party.toml --server study.example.org:8443
+      tacit join hospital-a/party.toml --metrics 127.0.0.1:9464 --log-format json
     """
     home = party.resolve().parent
     authority, key = authority or home / "ca.crt", node_key or home / "node.key"
@@ -231,7 +238,8 @@ def join(
         return
     if address is None:
         raise click.UsageError(f"joining needs --server HOST:PORT, got {server!r}")
-    with stoppable():
+    watch = NodeWatch(PartyFile.read(party))
+    with stoppable(), telling(metrics, watch.operated()):
         if site.invitation_in(home) is None:
             desk = _show_terms(party)
             _check_files(authority, key)
@@ -245,10 +253,13 @@ def join(
         with start_node(*files, folder, teller(verbose)) as node:
             desk.set_limit()
             show(f"{address} answers; waiting {PATIENCE:.0f} s at most for it to let this node in")
+            watch.node = node
             wait_connected(node, PATIENCE)
+            watch.is_connected = True
             show(f"connected to {address}; Ctrl-C leaves")
             for line in node.lines(math.inf):
-                shown = line if verbose else user_line(line)
+                event = watch.event(line)
+                shown = event if is_logging() else line if verbose else user_line(line)
                 if shown:
                     show(shown)
             node.check()
@@ -276,6 +287,9 @@ def _show_terms(party: Path) -> PartyDesk:
     desk = PartyDesk.open(party)
     desk.plan.agreement()
     preview.check_records(desk)
+    if is_logging():
+        show(f"records, plan and keys are checked; what joining means is shown by: {TERMS}")
+        return desk
     show_rows(preview.preview(desk))
     for sentence in preview.doubts(desk):
         complain(f"tacit: warning: {sentence}")

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit import files
+from tacit.operating.answers import Operated, gauge, takes_writes
 from tacit.running.deployment.door import check_closed, write_token
 from tacit.running.deployment.flower_programs import guards, programs
 from tacit.running.deployment.flower_programs.template import start_template
@@ -195,6 +196,17 @@ def start_server(
         server.stop()
         raise
     return server
+
+
+def operated(coordinator: Coordinator, server: programs.Program) -> Operated:
+    """What a running server tells who operates it."""
+    host, port = coordinator.address()
+    checks = {
+        "process": lambda: server.is_running and programs.is_listening(host, port),
+        "disk": lambda: takes_writes(coordinator.private),
+    }
+    name, text = "tacit_admitted_parties", "Parties whose node keys may connect."
+    return Operated(checks, lambda: [gauge(name, text, len(coordinator.registered()))])
 
 
 def register_nodes(coordinator: Coordinator, tell: programs.Tell | None = None) -> list[str]:

@@ -19,6 +19,19 @@ class PlanError(ValueError):
     """A plan or a party's file that cannot be used; the message names file, line and value."""
 
 
+def host_and_port(text: str) -> tuple[str, int]:
+    """An address such as ``mpc.north.example:7070`` or ``[::1]:7070``.
+
+    Raises
+    ------
+    ValueError : for another text.
+    """
+    host, _, port = text.rpartition(":")
+    if not (host and re.fullmatch("[0-9]{1,5}", port) and 0 < int(port) < 2**16):
+        raise ValueError(f"must be host:port, got {text!r}")
+    return host.strip("[]"), int(port)
+
+
 @dataclass(frozen=True)
 class Source:
     """A TOML file: its content, and its lines for messages."""
@@ -189,10 +202,10 @@ class Table:
         return tuple(self._host_and_port(key, value) for value in self.texts(key))
 
     def _host_and_port(self, key: str, value: object) -> tuple[str, int]:
-        host, _, port = str(value).rpartition(":")
-        if not (host and re.fullmatch("[0-9]{1,5}", port) and 0 < int(port) < 2**16):
-            self.refuse(key, f"{key} must be host:port, got {value!r}")
-        return host.strip("[]"), int(port)
+        try:
+            return host_and_port(str(value))
+        except ValueError as error:
+            self.refuse(key, f"{key} {error}")
 
     def period(self, key: str) -> timedelta | None:
         """A span of time, as 12h, 90d, 4w or 1y."""

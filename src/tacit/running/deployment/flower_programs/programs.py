@@ -25,6 +25,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NoReturn, Self, TypeVar
 
+from tacit.operating import logs
+
 OWNER = "TACIT_OWNER"
 """The environment variable that names the file to watch."""
 FOLDER = "TACIT_PROGRAMS"
@@ -401,7 +403,8 @@ class Program:
         code = self._process.poll()
         if code is not None:
             last = " / ".join(plain(line) for line in self.said().splitlines()[-QUOTED_LINES:])
-            raise DeploymentError(f"{self.name} ended with status {code}: {last}; see {self.log}")
+            said = "" if logs.is_logging() else f": {last}"
+            raise DeploymentError(f"{self.name} ended with status {code}{said}; see {self.log}")
 
     def lines(self, silence: float) -> Iterator[str]:
         """What it writes, line by line as it comes, until it ends.
