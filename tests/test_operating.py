@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -21,13 +20,11 @@ from tests.terminal import run
 
 
 @pytest.fixture(autouse=True)
-def own_log() -> Iterator[None]:
+def own_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """Logging as it was before, whatever a command makes of it."""
-    loggers = (logs.LOG, logging.getLogger())
-    before = [(each, each.handlers, each.level, each.propagate) for each in loggers]
-    yield
-    for logger, *kept in before:
-        logger.handlers, logger.level, logger.propagate = kept
+    for logger in (logs.LOG, logging.getLogger()):
+        for name in ("handlers", "level", "propagate"):
+            monkeypatch.setattr(logger, name, getattr(logger, name))
 
 
 @pytest.mark.parametrize("form", [logs.TEXT, logs.JSON])
