@@ -131,6 +131,7 @@ def evaluate(
     federation: str | None = None,
     engine: evaluating.Engine = "ideal",
     ledgers: Ledgers = NO_LEDGERS,
+    ledger: str | os.PathLike[str] | None = None,
     **settings: Any,
 ) -> Evaluation:
     """Run one evaluation and return the estimate with its errors and its costs.
@@ -170,6 +171,9 @@ def evaluate(
         ``two-party``; docs/protocols/mpc.md).
     ledgers : with ``engine="spu"`` the file of every client's ledger, by the client's name. Clients
         that exist do not compute together without: each debits its ledger before it answers.
+    ledger : the file of the ledger that the run debits before anything is computed, about the data
+        set that ``federation`` names, or its only one. What is debited is the run's guarantee, and
+        all of it where ``exact`` shows a figure that is not private. A simulation debits nothing.
 
     Raises
     ------
@@ -181,7 +185,8 @@ def evaluate(
         epsilon does not fit the trust; for a seed together with a noise source, settings that do
         not go with the clients' unit, an unknown engine, or ledgers without the engine ``"spu"``;
         with it, for simulated noise, a protocol without joint steps, or clients that exist and have
-        no ledgers.
+        no ledgers. ``BudgetError``, where the ledger does not allow the run, or cannot be read.
+    OSError : for a ledger that is not there.
     MPCError : when a client's process fails or does not answer in time.
 
     Examples
@@ -222,6 +227,7 @@ def evaluate(
         federation=federation,
         engine=engine,
         ledgers=ledgers,
+        ledger=ledger,
     )
     result = setup.evaluated_with_missing(named, missing_epsilon, exact=exact)
     return result if choice is None else replace(result, choice=choice.line)

@@ -21,7 +21,7 @@ ANIMALS = ("cat", "dog", "bird")
 def example_files(folder: Path, records: Path) -> None:
     """Write a file of classes, counts of these records, a campaign with reports, and a study."""
     _photos(folder / "pets.parquet")
-    _counts(records, folder / "counts.csv")
+    counts_file(records, folder / "counts.csv")
     _campaign(folder)
     _study(folder)
 
@@ -35,7 +35,7 @@ def _photos(file: Path) -> None:
     pq.write_table(pa.table(scores | {"label": np.array(ANIMALS)[known.of_record]}), file)
 
 
-def _counts(records: Path, file: Path) -> None:
+def counts_file(records: Path, file: Path) -> None:
     """Counts of a file's records in the cells of a score histogram."""
     options = ("--table", "scored", "--protocol", "score-histogram", "--engine", "duckdb")
     statement = run("sql", *options).stdout

@@ -40,6 +40,12 @@ from tacit.results.text import as_lines
     "are private, too.",
 )
 @record_options.run_options
+@click.option(
+    "--ledger",
+    metavar="FILE",
+    help="A ledger that the run debits before anything is computed, about the data set "
+    "--federation or its only one.",
+)
 @terminable()
 @record_options.gathered_columns(score=None, versus=None)
 def compare(
@@ -80,10 +86,12 @@ def compare(
         exact=asked.split is not None if asked.exact is None else asked.exact,
         federation=asked.federation,
         per_person=asked.per_person,
+        ledger=asked.ledger,
     )
     if not asked.names:
         comparison = replace(comparison, run=replace(comparison.run, participants=()))
-    rows, warnings = comparison.to_rows(), comparison.run.warnings
+    rows = [*comparison.to_rows(), *record_options.ledger_rows(asked, comparison.run.spent)]
+    warnings = comparison.run.warnings
     output.show(comparison.to_dict(), lambda: as_lines(rows, warnings))
     if picture is not None:
         picture.save(draw_comparison(comparison))

@@ -15,7 +15,7 @@ import tacit
 from tacit.cli import evaluate_forms as forms
 from tacit.cli import record_options, sources
 from tacit.cli.setting_options import SettingsCommand, Spelled, as_names, chosen_protocol
-from tacit.cli.shell import JsonOutput, check_signal, once_by_name, refuse, terminable
+from tacit.cli.shell import JsonOutput, check_signal, one_or_by_name, refuse, terminable
 from tacit.data.categories import scored_classes
 from tacit.data.clients import Clients
 from tacit.data.reading import FileColumns
@@ -137,10 +137,10 @@ NEEDING_RECORDS = (
 @click.option(
     "--ledger",
     multiple=True,
-    callback=once_by_name,
-    metavar="CLIENT=FILE",
-    help="With --engine spu: a client's ledger, which it debits before it answers; one for each "
-    "client that exists.",
+    callback=one_or_by_name,
+    metavar="[CLIENT=]FILE",
+    help="A ledger that the run debits before anything is computed, about the data set "
+    "--federation or its only one. With --engine spu and CLIENT=: one for each client that exists.",
 )
 @terminable()
 @record_options.gathered_columns()
@@ -175,6 +175,8 @@ def evaluate(
       130  interrupted
     """
     asked, params = SimpleNamespace(**options), vars(columns) | options
+    ledgers = asked.ledger if isinstance(asked.ledger, dict) else {}
+    asked.ledger = None if isinstance(asked.ledger, dict) else asked.ledger
     chosen, given, reason = None, frozenset[str](), None
     if asked.protocol is None:
         refuse(WITHOUT_PROTOCOL, settings, *(name for name in settings if name != "epsilon"))
@@ -215,8 +217,9 @@ def evaluate(
         asked.seed,
         exact=_shows_exact(asked),
         federation=asked.federation,
-        engine=asked.engine or ("spu" if asked.ledger else "ideal"),
-        ledgers=asked.ledger,
+        engine=asked.engine or ("spu" if ledgers else "ideal"),
+        ledgers=ledgers,
+        ledger=asked.ledger,
         per_person=asked.per_person,
         missing_epsilon=asked.count_missing,
     )
@@ -228,7 +231,8 @@ def evaluate(
     )
     fits = asked.calibrate is not None and result.has_signal
     fitted = result.calibrator(asked.calibrate) if fits else None
-    output.show(_content(result, fitted), lambda: _lines(result, fitted))
+    told = [] if ledgers else record_options.ledger_rows(asked, result.spent)
+    output.show(_content(result, fitted), lambda: _lines(result, fitted, told))
     if picture is not None:
         picture.save(result.plot().figure)
     if map_file is not None and fitted is not None:
@@ -271,8 +275,10 @@ def _refuse_conflicts(params: Mapping[str, Any]) -> None:
         raise click.UsageError("--rescale maps scores of --unit real, got another unit")
     if params["groups"] is not None:
         refuse("{} cannot be used with --groups; a protocol's --thresholds can", params, "at")
-        alone = ("split", "calibrate", "ledger", "count_missing")
+        alone = ("split", "calibrate", "count_missing")
         refuse("{} cannot be used with --groups", params, *alone)
+        if isinstance(params["ledger"], dict):
+            refuse("{} CLIENT=FILE cannot be used with --groups", params, "ledger")
 
 
 def _label_column(protocol: Protocol | None, columns: FileColumns) -> ByFile | None:
@@ -313,8 +319,8 @@ def _shown_scores(result: Evaluation) -> tuple[float, ...]:
     return tuple(borders[chosen].tolist()) if borders.size else (0.0,)
 
 
-def _lines(result: Evaluation, calibrator: Calibrator | None) -> str:
-    rows = result.to_rows()
+def _lines(result: Evaluation, calibrator: Calibrator | None, told: list[tuple[str, str]]) -> str:
+    rows = [*result.to_rows(), *told]
     if calibrator is not None:
         at = _shown_scores(result)
         mapped = calibrator.transform(np.array(at))

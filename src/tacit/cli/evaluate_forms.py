@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 import tacit
-from tacit.cli.record_options import printed_doubts
+from tacit.cli.record_options import ledger_rows, printed_doubts
 from tacit.cli.shell import JsonOutput, check_signal, refuse
 from tacit.cli.sources import files_in_memory, say_left_out
 from tacit.data.clients import Clients
@@ -68,10 +68,12 @@ def evaluate_by_group(
         federation=asked.federation,
         engine=asked.engine or "ideal",
         per_person=asked.per_person,
+        ledger=asked.ledger,
     )
     if not asked.names:
         result = _without_names(result)
-    output.show(result.to_dict(), lambda: as_lines(result.to_rows(), result.warnings))
+    told = ledger_rows(asked, result.spent)
+    output.show(result.to_dict(), lambda: as_lines([*result.to_rows(), *told], result.warnings))
     if picture is not None:
         picture.save(draw_groups(result))
     check_signal(result.has_signal)

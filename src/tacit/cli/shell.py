@@ -183,6 +183,15 @@ def once_by_name(
     return values
 
 
+def one_or_by_name(
+    context: click.Context, option: click.Parameter, texts: Sequence[str]
+) -> str | dict[str, str]:
+    """A single value without ``=``, or the values that ``once_by_name`` gives."""
+    if len(texts) == 1 and "=" not in texts[0]:
+        return texts[0]
+    return once_by_name(context, option, texts)
+
+
 def show(text: str) -> None:
     """Print to standard output; a full disk behind it is an error like any other.
 

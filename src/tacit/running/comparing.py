@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -29,6 +30,7 @@ def compare(
     exact: bool = False,
     federation: str | None = None,
     per_person: int | None = None,
+    ledger: str | os.PathLike[str] | None = None,
 ) -> Comparison:
     """Both models' AUCs and their difference, at the cost of one evaluation.
 
@@ -49,13 +51,14 @@ def compare(
         records with other scores are the same.
     names : what the two models are called.
     exact : also compute the exact AUCs, which are not private.
-    per_person : as for ``evaluate``.
+    per_person, ledger : as for ``evaluate``.
 
     Raises
     ------
     DataError : for records that are not the same, or fewer than two.
     ValueError : for another protocol or settings that a comparison does not use, a seed together
-        with a noise source, and names that are equal.
+        with a noise source, names that are equal, and where the ledger does not allow it.
+    OSError : for a ledger that is not there.
 
     Examples
     --------
@@ -87,8 +90,10 @@ def compare(
         state=state,
         per_person=per_person,
         federation=federation,
+        ledger=ledger,
     )
     divided = spending.per_record(chosen, setup.per_person)
+    setup.debit(divided, exact=exact)
     run = simulation.simulate(setup.clients, divided, setup.source, setup.state)
     server_result = run.server_result.published()
     if (

@@ -7,6 +7,7 @@ comparisons. With a part of its epsilon an evaluation can also count incomplete 
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
@@ -23,6 +24,7 @@ from tacit.protocol.settings import known_settings
 from tacit.results import evaluation
 from tacit.results.run import LeftOut, Traffic
 from tacit.running.mpc.runner import NO_LEDGERS, Ledgers, run_mpc
+from tacit.running.run_ledger import UNDEBITED, RunLedger
 from tacit.running.simulation import Run, replicate, simulate
 from tacit.running.spending import counted_clients, per_record, unit_of
 from tacit.running.units import result_unit, taken_by
@@ -59,6 +61,8 @@ class Setup:
     per_person : 0 where a record is the unit of privacy.
     state : the clients' state.
     federation, engine, ledgers : as for ``tacit.evaluate``.
+    given : the records as they were given to ``of``.
+    ledger : what a run that is no simulation debits; None for nothing.
     """
 
     clients: Clients
@@ -69,6 +73,8 @@ class Setup:
     federation: str | None
     engine: Engine
     ledgers: Ledgers
+    given: Clients
+    ledger: RunLedger | None
 
     @classmethod
     def of(
@@ -83,12 +89,13 @@ class Setup:
         federation: str | None = None,
         engine: Engine = "ideal",
         ledgers: Ledgers = NO_LEDGERS,
+        ledger: str | os.PathLike[str] | None = None,
     ) -> Setup:
         """The set-up of these clients, whose counted records are drawn where persons are known.
 
         Parameters
         ----------
-        clients, seed, noise, state, per_person, federation, engine, ledgers : as for
+        clients, seed, noise, state, per_person, federation, engine, ledgers, ledger : as for
             ``tacit.evaluate``.
         protocol : with its settings.
 
@@ -96,14 +103,21 @@ class Setup:
         ------
         TypeError : for anything but clients and a protocol, with what was probably meant.
         DataError : for ``per_person`` without persons.
-        ValueError : for a seed together with a noise source, an unknown engine, and for ledgers or
-            a state that the engine does not use.
+        ValueError : for a seed together with a noise source, an unknown engine, for ledgers or a
+            state that the engine does not use, and for a state together with a ledger.
         """
         check_given(clients, protocol, seed, noise)
         if engine not in ENGINES:
             raise ValueError(f"engine must be one of {ENGINES}, got {engine!r}")
         if ledgers and engine != "spu":
             raise ValueError("clients' processes debit ledgers: ledgers need engine 'spu'")
+        if ledger is not None and engine == "spu":
+            raise ValueError("with engine 'spu' every client has a ledger: give ledgers")
+        if ledger is not None and state is not None:
+            raise ValueError(
+                "a ledger is debited the whole cost of a run, and labels that a state has flipped "
+                "cost nothing again: give ledger or state, not both"
+            )
         if engine == "spu" and state is not None:
             raise ValueError(
                 "clients in separate processes have a state each: state cannot be given"
@@ -111,24 +125,59 @@ class Setup:
         source = noise_source(clients, seed, engine) if noise is None else noise
         stored, most = tp.ClientState() if state is None else state, unit_of(clients, per_person)
         counted, inside = counted_clients(clients, most, stored, source)
-        return cls(counted, inside, source, most, stored, federation, engine, ledgers)
+        book = None if ledger is None else RunLedger(ledger, federation)
+        return cls(
+            counted, inside, source, most, stored, federation, engine, ledgers, clients, book
+        )
 
-    def evaluated(self, protocol: tp.Protocol, *, exact: bool = False) -> evaluation.Evaluation:
+    @property
+    def simulated(self) -> bool:
+        """Whether the clients do not exist, or the noise is not fit for a release."""
+        return self.clients.simulated or not isinstance(self.source, tp.SystemNoise)
+
+    @property
+    def undebited(self) -> tuple[str, ...]:
+        """The warning that a ledger was given and, in a simulation, not debited."""
+        return (UNDEBITED,) if self.ledger is not None and self.simulated else ()
+
+    def debit(self, *protocols: tp.Protocol, exact: bool = False) -> None:
+        """Debit runs of these protocols together, before any of them computes anything.
+
+        Parameters
+        ----------
+        protocols : each with the budget of one of a person's counted records.
+        exact : whether the exact figure is shown, too, which protects nothing.
+
+        Raises
+        ------
+        BudgetError, ValueError, OSError : as ``RunLedger.debit``.
+        """
+        if self.ledger is None or self.simulated:
+            return
+        costs = [composition.of_person(each.guarantee, self.per_person) for each in protocols]
+        cost = sum([*costs, *(tp.UNPROTECTED,) * exact], tp.NOTHING)
+        self.ledger.debit(self.given, protocols[0].name, cost)
+
+    def evaluated(
+        self, protocol: tp.Protocol, *also: tp.Protocol, exact: bool = False
+    ) -> evaluation.Evaluation:
         """The evaluation of one run.
 
         Parameters
         ----------
         protocol : with the budget of a person, where a person is the unit of privacy.
+        also : what runs after it and is debited with it.
         exact : also compute the exact figure.
 
         Raises
         ------
-        DataError, ValueError, MPCError : as ``tacit.evaluate``.
+        DataError, ValueError, OSError, MPCError : as ``tacit.evaluate``.
         """
         if not protocol.guarantee.hides_presence:
             _check_records(self.clients)
         protocol, clients = taken_by(protocol, self.clients)
         divided, most = per_record(protocol, self.per_person), self.per_person
+        self.debit(divided, *also, exact=exact)
         if self.engine == "spu":
             run = run_mpc(clients, divided, self.source, ledgers=self.ledgers, per_person=most)
         else:
@@ -170,8 +219,9 @@ class Setup:
                 f"missing_epsilon counts in this process, not with engine {self.engine!r}"
             )
         protocol = shared_budget(protocol, missing_epsilon)
-        result = self.evaluated(protocol, exact=exact)
-        run = simulate(self.clients, counting_protocol(protocol, missing_epsilon), self.source)
+        counting = counting_protocol(protocol, missing_epsilon)
+        result = self.evaluated(protocol, counting, exact=exact)
+        run = simulate(self.clients, counting, self.source)
         traffic = Traffic(
             result.traffic.rounds + run.rounds, result.traffic.bytes_sent + run.bytes_sent
         )
@@ -207,10 +257,14 @@ class Setup:
             clients=clients.count,
             noise=noise_name(source) if protocol.draws_noise else "none",
             exact=exact,
-            before=(*simulation_warnings(clients, source), *((computed,) if run.mpc else ())),
+            before=(
+                *simulation_warnings(clients, source),
+                *self.undebited,
+                *((computed,) if run.mpc else ()),
+            ),
             names=clients.names,
             federation=self.federation,
-            simulated=clients.simulated or not isinstance(source, tp.SystemNoise),
+            simulated=self.simulated,
             time=None if isinstance(source, tp.SimulatedNoise) else datetime.now(UTC),
             unit=result_unit(protocol, clients),
             per_person=self.per_person,

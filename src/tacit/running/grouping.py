@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -32,6 +33,7 @@ def evaluate_groups(
     federation: str | None = None,
     engine: evaluating.Engine = "ideal",
     per_person: int | None = None,
+    ledger: str | os.PathLike[str] | None = None,
 ) -> GroupedEvaluation:
     """Evaluate each group's records once, and compare the groups' figures.
 
@@ -61,6 +63,7 @@ def evaluate_groups(
     federation : what the records are called; a group's result adds the group's name.
     per_person : as for ``evaluate``. So many records of a person count over all groups together: a
         person's records may be in several groups.
+    ledger : as for ``evaluate``; it is debited once, for all groups together.
 
     Returns
     -------
@@ -69,7 +72,7 @@ def evaluate_groups(
 
     Raises
     ------
-    DataError, ValueError, MPCError : as ``evaluate``; and for groups of other records.
+    DataError, ValueError, OSError, MPCError : as ``evaluate``; and for groups of other records.
 
     Examples
     --------
@@ -84,12 +87,21 @@ def evaluate_groups(
     >>> low < grouped["0"].evaluation.exact < high
     True
     """
-    setup = evaluating.Setup.of(clients, protocol, seed, per_person=per_person, engine=engine)
+    setup = evaluating.Setup.of(
+        clients,
+        protocol,
+        seed,
+        per_person=per_person,
+        federation=federation,
+        engine=engine,
+        ledger=ledger,
+    )
     if groups.of_record.size != clients.records:
         raise tp.DataError(f"{clients.records} records but {groups.of_record.size} groups")
     seeds = _seeds(seed, len(groups.names))
     groups, most = replace(groups, of_record=groups.of_record[setup.inside]), setup.per_person
     hidden = protocol.guarantee.hides_presence
+    setup.debit(spending.per_record(protocol, most), exact=exact)
     results, costs = [], []
     for index, name in enumerate(groups.names):
         size = None if hidden else int(groups.sizes[index])
@@ -104,6 +116,7 @@ def evaluate_groups(
             source=evaluating.noise_source(members, seeds[index], engine),
             state=tp.ClientState(),
             federation=None if federation is None else f"{federation}, group {name}",
+            ledger=None,
         )
         try:
             result = part.evaluated(protocol, exact=exact and not _lacks_a_class(members, protocol))
@@ -115,7 +128,7 @@ def evaluate_groups(
             continue
         results.append(Group(name, size, result))
         costs.append(result.spent)
-    notes = (READ_OFF,) if hidden and not groups.agreed else ()
+    notes = (*setup.undebited, *((READ_OFF,) if hidden and not groups.agreed else ()))
     return GroupedEvaluation(
         tuple(results),
         worst_case(costs),

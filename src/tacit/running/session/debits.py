@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
+
 from tacit.data.clients import Clients
+from tacit.data.engines.stored import CountedRecords, StoredClients
 from tacit.ledger.accounts import Spending
 from tacit.ledger.entries import DEBIT, BudgetError, Entry, instant
 from tacit.ledger.ledger import Ledger
@@ -142,7 +145,10 @@ class LedgerGuard:
 
 
 def fingerprint(ledger: Ledger, records: Clients) -> bytes:
-    """The ledger's keyed digest of a client's records."""
+    """The ledger's keyed digest of a client's records, or of counts where only these are known."""
+    if isinstance(records, StoredClients) and isinstance(records.stored, CountedRecords):
+        counts = records.stored.by_cell.ravel()
+        return ledger.fingerprint(np.arange(counts.size), counts)
     columns: list[Any] = [records.scores, records.labels]
     if records.second is not None:
         columns.append(records.second)
