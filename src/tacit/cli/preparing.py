@@ -9,7 +9,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import secrets
+from dataclasses import asdict, replace
 from typing import Any
 
 import click
@@ -20,7 +21,9 @@ from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
 from tacit.cli.shell import JsonOutput, check_signal, complain, json_option, show
 from tacit.cli.sources import counted_once, files_in_memory
 from tacit.data.check import check_files
+from tacit.data.engines.persons import counted_relation
 from tacit.data.engines.statements import DIALECTS, Relation, counting_statement
+from tacit.data.persons import SEED_BYTES
 from tacit.data.reading import FileColumns
 from tacit.data.units import PERCENT, UNITS
 from tacit.planning.planner import plan as make_plan
@@ -80,6 +83,8 @@ def check(files: tuple[str, ...], columns: FileColumns, output: JsonOutput) -> N
 @click.option("--client", help="The column of client ids; without it all records are one client's.")
 @click.option("--private-group", metavar="COL", help="The column of private groups.")
 @click.option("--unit", type=click.Choice(UNITS), help="What the scores are.")
+@click.option("--person", metavar="COL", help="The column that says whose record it is.")
+@record_options.per_person_option
 def sql(
     protocol: str,
     table: str | None,
@@ -90,6 +95,8 @@ def sql(
     client: str | None,
     private_group: str | None,
     unit: str | None,
+    person: str | None,
+    per_person: int | None,
     settings: dict[str, Any],
 ) -> None:
     """Print the SQL statement by which a site counts the records of a table.
@@ -104,7 +111,13 @@ def sql(
 
     The statement only counts. Its answer has exact counts and no noise: it stays at the
     site. `tacit evaluate --counts` adds the noise, on a computer of the same site.
+
+    With --person it counts at most K records of a person at a client, drawn by a fresh key of
+    the operating system: give `tacit evaluate --counts` the same --per-person. The key is in the
+    statement: delete it when it has run, and print a new one for the next count.
     """
+    if person is None and per_person is not None:
+        raise click.UsageError("--per-person needs --person")
     if (table is None) == (query is None):
         raise click.UsageError("give --table or --query, one of them")
     # epsilon changes no cell, and who counts need not know it
@@ -122,8 +135,23 @@ def sql(
     relation = Relation(
         dialect, source, score, label, client, group=private_group, groups=once.groups
     )
-    statement = counting_statement(relation, once.edges, *once.ends, once.mark)
-    show(f"{_head(chosen.name)}\n{statement};")
+    head, most = _head(chosen.name), 0
+    if person is not None:
+        most = per_person or 1
+        relation = replace(relation, person=person)
+        relation = counted_relation(relation, most, secrets.token_bytes(SEED_BYTES))
+        head += f"\n{_head_of_persons(most)}"
+    statement = counting_statement(relation, once.edges, *once.ends, once.mark(most))
+    show(f"{head}\n{statement};")
+
+
+def _head_of_persons(per_person: int) -> str:
+    return (
+        f"-- At most {per_person} records of a person count at a client: a key in this statement "
+        "draws them.\n"
+        "-- Do not keep it with the answer: delete it, and print a new one for the next count. A\n"
+        "-- record without a person has cell -1."
+    )
 
 
 def _head(name: str) -> str:

@@ -26,6 +26,7 @@ from tacit.data.columns import RULES, dealt_out
 from tacit.data.engines.opening import files_of, is_address
 from tacit.data.errors import DataError, DataWarning
 from tacit.data.form import DECIMALS, FileForm
+from tacit.data.persons import DIGESTS
 from tacit.data.reading import FileColumns
 from tacit.data.tables import RECORD_FILES
 from tacit.data.units import PROBABILITY, check_unit
@@ -294,7 +295,7 @@ per_person_option = together(
         type=PerPerson(),
         metavar="K",
         help="With --person: the most records of a person that count at a client, drawn at random; "
-        "each has a K-th of epsilon. By default 1.",
+        "each has a K-th of epsilon. By default 1. With --counts: as for their statement.",
     ),
     click.option(
         "--weights",
@@ -313,7 +314,7 @@ def check_runs(params: Mapping[str, Any]) -> None:
     ------
     click.UsageError : for ``--per-person`` without ``--person``, and ``--client`` with ``--split``.
     """
-    if params["person"] is None:
+    if params["person"] is None and params.get("counts") is None:
         refuse("{} needs --person", params, "per_person")
     if params["split"] is not None:
         sentence = "{} cannot be used with --split, which makes its own clients"
@@ -330,11 +331,12 @@ def split_clients(clients: Clients, asked: SimpleNamespace, by: Any = "uniform")
     left_out, split_seed = dealt_out(clients.left_out, asked.split), None
     if asked.seed is not None:
         split_seed = int(np.random.SeedSequence([asked.seed, 1]).generate_state(1)[0])
-    most, persons = unit_of(clients, asked.per_person), clients.persons
-    if persons is not None:
-        pooled = replace(clients, offsets=np.array([0, clients.records]), names=())
-        clients, inside = counted_clients(pooled, most, ClientState(), SimulatedNoise(split_seed))
-        persons = persons[inside]
+    most, persons = unit_of(clients, asked.per_person), None
+    if most:
+        pooled = clients.pooled()
+        clients, _ = counted_clients(pooled, most, ClientState(), SimulatedNoise(split_seed))
+        # all of these count: each may be of another person
+        persons = np.arange(clients.records).astype(DIGESTS)
     dealt = Clients.split(
         clients.scores,
         clients.labels,

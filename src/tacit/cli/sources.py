@@ -87,7 +87,7 @@ def read_source(
             raise click.UsageError(
                 "--positive, --separator and --decimal need files of records, and --counts has none"
             )
-        return _read_counted(asked.counts, protocol, columns.unit)
+        return _read_counted(asked, protocol, columns.unit)
     called, names = group or (None, ())
     stored = stored_clients(
         asked.files,
@@ -103,7 +103,7 @@ def read_source(
         return protocol, stored
     if is_address(asked.files[0]):
         raise click.UsageError(
-            "--second, --person, --positive, --separator and --decimal need files, not a database"
+            "--second, --positive, --separator and --decimal need files, not a database"
         )
     return protocol, read_columns(columns.of_files(files_of(asked.files), called, names))[0]
 
@@ -124,7 +124,9 @@ def counted_once(protocol: Protocol) -> OneCount:
     return once
 
 
-def _read_counted(path: str, protocol: Protocol, unit: Units) -> tuple[Protocol, Clients]:
+def _read_counted(
+    asked: SimpleNamespace, protocol: Protocol, unit: Units
+) -> tuple[Protocol, Clients]:
     """The form of a protocol that counts once, and the clients of a file of counts."""
     from tacit.data.engines.counts_file import read_counts  # noqa: PLC0415 -- few need it
 
@@ -134,7 +136,9 @@ def _read_counted(path: str, protocol: Protocol, unit: Units) -> tuple[Protocol,
             f"tacit: counts answer one round: {protocol.name} runs in its form that counts once"
         )
     word = unit if isinstance(unit, str) else None
-    clients = read_counts(path, once.edges, once.mark, once.ends, word, once.groups)
+    most = asked.per_person or 0
+    cells = once.edges, once.mark(most), once.ends
+    clients = read_counts(asked.counts, *cells, word, once.groups, most)
     return once.protocol, clients
 
 

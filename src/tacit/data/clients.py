@@ -361,6 +361,15 @@ class Clients:
         return True
 
     @property
+    def knows_persons(self) -> bool:
+        """Whether it is known whose records they are."""
+        return self.persons is not None
+
+    def pooled(self) -> Clients:
+        """All records as those of one client."""
+        return replace(self, offsets=self.offsets[[0, -1]], names=(), left_out=None)
+
+    @property
     def ends(self) -> tuple[float, float]:
         """The least and the largest score."""
         return float(self.scores.min()), float(self.scores.max())
@@ -496,8 +505,10 @@ class Clients:
             made.update(len(content).to_bytes(8, "little") + content)
         return made.digest()
 
-    def counted(self, per_person: int, seed: bytes) -> tuple[Clients, NDArray[np.bool_]]:
+    def counted(self, per_person: int, seed: bytes) -> tuple[Clients, NDArray[np.bool_] | None]:
         """The records that count where a person is the unit of privacy, and which those are.
+
+        Which they are is None for records that are not in memory.
 
         Parameters
         ----------
@@ -510,7 +521,7 @@ class Clients:
         """
         if self.persons is None:
             raise DataError("per_person needs persons: nothing says whose records these are")
-        inside = counted(self.persons, self.offsets, per_person, seed)
+        inside = counted(self.persons, self.offsets, per_person, seed, self.names)
         sizes = np.add.reduceat(inside, self.offsets[:-1], dtype=np.int64)
         offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         return replace(self.taken(inside, offsets), persons=None), inside

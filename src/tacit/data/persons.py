@@ -5,7 +5,8 @@ are drawn before anything is computed, each set of k of them with the same proba
 a person follows from a secret seed, the person, the client and the order of the person's records
 there, and from nothing else. So the data with and without a person differ in at most k counted
 records, whichever seed was drawn; and a party that stores its seed counts the same records in every
-round, in a restarted process, and in later runs.
+round, in a restarted process, and in later runs. The draw is by SHA-256, which databases have too:
+``tacit.data.engines.persons``.
 
 Persons are read as keys: an id becomes a digest, which stays in memory; none is sent or stored.
 """
@@ -13,6 +14,8 @@ Persons are read as keys: an id becomes a digest, which stays in memory; none is
 from __future__ import annotations
 
 import hashlib
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +27,8 @@ from tacit.data.errors import DataError, DataWarning
 SEED_BYTES = 32
 DIGEST_BYTES = 16
 """Two of 10^9 persons have the same digest with probability below 10^-20."""
-DIGESTS = np.dtype(f"S{2 * DIGEST_BYTES}")
+DIGITS = 2 * DIGEST_BYTES
+DIGESTS = np.dtype(f"S{DIGITS}")
 """Type of digests, which are hexadecimal digits."""
 
 
@@ -61,7 +65,11 @@ def as_persons(ids: ArrayLike) -> NDArray[np.bytes_]:
 
 
 def counted(
-    persons: NDArray[np.bytes_], offsets: NDArray[np.int64], most: int, seed: bytes
+    persons: NDArray[np.bytes_],
+    offsets: NDArray[np.int64],
+    most: int,
+    seed: bytes,
+    names: Sequence[str] = (),
 ) -> NDArray[np.bool_]:
     """Which records count, shape (M,): of each person at each client all, or ``most`` drawn ones.
 
@@ -71,6 +79,7 @@ def counted(
     offsets : shape (K+1,): client ``k`` holds the records ``offsets[k]:offsets[k+1]``.
     most : k, at least 1.
     seed : ``SEED_BYTES`` secret random bytes.
+    names : of the clients (``marks``).
 
     Examples
     --------
@@ -85,12 +94,26 @@ def counted(
     order, place = _places(together)
     crowded = np.bincount(together)[together] > most
     drawn = np.zeros(persons.size, dtype=np.uint64)
+    called, key = [mark.encode() for mark in marks(names, offsets.size - 1)], seed.hex().encode()
     for record in np.flatnonzero(crowded).tolist():
-        drawn[record] = _lot(seed, persons[record], int(clients[record]), int(place[record]))
+        drawn[record] = _lot(key, persons[record], called[clients[record]], int(place[record]) + 1)
     by_lot = np.lexsort((drawn, together))
     lots = np.empty_like(place)
     lots[by_lot] = place[order]
     return ~crowded | (lots < most)
+
+
+def marks(names: Sequence[str], count: int) -> list[str]:
+    """What the draw calls each of so many clients: by its name, its number, or, if alone, nothing.
+
+    Examples
+    --------
+    >>> marks(["north"], 1), marks(["north", "south"], 2), marks([], 2)
+    ([''], ['north', 'south'], ['0', '1'])
+    """
+    if count == 1:
+        return [""]
+    return list(names) or [str(index) for index in range(count)]
 
 
 def spread_persons(persons: NDArray[np.bytes_], offsets: NDArray[np.int64]) -> int:
@@ -107,6 +130,22 @@ def spread_persons(persons: NDArray[np.bytes_], offsets: NDArray[np.int64]) -> i
     return int(np.count_nonzero(np.bincount(pairs) > 1))
 
 
+def warn_of_spread(number: int) -> None:
+    """Say on the reader's screen alone how many persons are at two clients: it is about records.
+
+    Parameters
+    ----------
+    number : of these persons; for 0 nothing is said.
+    """
+    if number:
+        warnings.warn(
+            f"{number:,} person{'s' * (number > 1)} with records at two clients or more: the "
+            "guarantee is about a person's records at one client, and does not cover them",
+            PersonWarning,
+            stacklevel=5,
+        )
+
+
 def _places(groups: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The records by group, and each record's place in its group in the order of records."""
     order = np.argsort(groups, kind="stable")
@@ -117,10 +156,13 @@ def _places(groups: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.in
     return order, place
 
 
-def _lot(seed: bytes, person: bytes, client: int, place: int) -> int:
-    """64 pseudorandom bits of one record; two lots of a person are equal with probability 2^-64."""
-    content = person + client.to_bytes(8, "little") + place.to_bytes(8, "little")
-    return int.from_bytes(hashlib.blake2b(content, key=seed, digest_size=8).digest(), "little")
+def _lot(key: bytes, person: bytes, client: bytes, place: int) -> int:
+    """64 pseudorandom bits of one record; two lots of a person are equal with probability 2^-64.
+
+    Key and person have fixed lengths, and a place has no colon: no two records have one content.
+    """
+    content = b"%b%b%d:%b" % (key, person, place, client)
+    return int.from_bytes(hashlib.sha256(content).digest()[:8], "big")
 
 
 def _text(value: Any, row: int) -> str:

@@ -7,7 +7,6 @@ can be read separately.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,7 +28,7 @@ from tacit.data.columns import (
 )
 from tacit.data.errors import DataError
 from tacit.data.form import LIKELY_NEGATIVE, PLAIN, FileForm
-from tacit.data.persons import PersonWarning, spread_persons
+from tacit.data.persons import spread_persons, warn_of_spread
 from tacit.data.scales import ByFile, Units, by_file, check_scales, in_one_unit, units_of
 from tacit.data.tables import (
     BATCH_ROWS,
@@ -339,21 +338,9 @@ def together(records: Mapping[str, Records], columns: Mapping[str, Columns]) -> 
         check_scales(sources, clients, units)
     clients = in_one_unit(clients, units)
     made = clients[0] if len(parts) == 1 else Clients.concatenate(clients)
-    _warn_of_spread_persons(made)
+    if made.persons is not None:
+        warn_of_spread(spread_persons(made.persons, made.offsets))
     return made, None if first.group is None else np.concatenate([groups for _, groups in parts])
-
-
-def _warn_of_spread_persons(clients: Clients) -> None:
-    """Say on the reader's screen alone how many persons are at two clients: it is about records."""
-    persons = clients.persons
-    number = 0 if persons is None else spread_persons(persons, clients.offsets)
-    if number:
-        warnings.warn(
-            f"{number:,} person{'s' * (number > 1)} with records at two clients or more: the "
-            "guarantee is about a person's records at one client, and does not cover them",
-            PersonWarning,
-            stacklevel=4,
-        )
 
 
 def _refuse_strange_words(records: Mapping[str, Records]) -> None:

@@ -334,17 +334,22 @@ class OneCount:
     ends: tuple[float, float]
     groups: tuple[str, ...] = ()
 
-    @property
-    def mark(self) -> str:
+    def mark(self, per_person: int = 0) -> str:
         """A short word for these cells and groups: counts in others have another.
+
+        Parameters
+        ----------
+        per_person : the most records of a person that are counted; 0 for all records.
 
         Examples
         --------
         >>> import numpy as np
         >>> import tacit
-        >>> OneCount(tacit.ExactAUC(), np.array([0.5]), (0.0, 1.0)).mark
-        '2-4cfa5b42'
+        >>> once = OneCount(tacit.ExactAUC(), np.array([0.5]), (0.0, 1.0))
+        >>> once.mark(), once.mark(per_person=2)
+        ('2-4cfa5b42', '2-4cfa5b42-2')
         """
         named = "\n".join(self.groups).encode()
         digits = hashlib.sha256(self.edges.astype("<f8").tobytes() + named).hexdigest()
-        return f"{self.edges.size + 1}-{digits[:8]}"
+        counted = f"-{per_person}" if per_person else ""
+        return f"{self.edges.size + 1}-{digits[:8]}{counted}"

@@ -56,7 +56,8 @@ class Setup:
     Parameters
     ----------
     clients : the records, of which no client has more than ``per_person`` of one person.
-    inside : which of the records given to ``of`` these are, shape (M,).
+    inside : which of the records given to ``of`` these are, shape (M,); None where records are
+        stored of which not all count.
     source : the noise.
     per_person : 0 where a record is the unit of privacy.
     state : the clients' state.
@@ -66,7 +67,7 @@ class Setup:
     """
 
     clients: Clients
-    inside: NDArray[np.bool_]
+    inside: NDArray[np.bool_] | None
     source: tp.NoiseSource
     per_person: int
     state: tp.ClientState

@@ -99,6 +99,8 @@ def evaluate_groups(
     if groups.of_record.size != clients.records:
         raise tp.DataError(f"{clients.records} records but {groups.of_record.size} groups")
     seeds = _seeds(seed, len(groups.names))
+    if setup.inside is None:
+        raise tp.DataError("groups of persons' records need the records in memory: tacit.read")
     groups, most = replace(groups, of_record=groups.of_record[setup.inside]), setup.per_person
     hidden = protocol.guarantee.hides_presence
     setup.debit(spending.per_record(protocol, most), exact=exact)

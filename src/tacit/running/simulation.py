@@ -68,7 +68,7 @@ def simulate(
     ------
     DataError : for records whose persons are known, of which no one said how many count.
     """
-    if clients.persons is not None:
+    if clients.knows_persons:
         raise tp.DataError(
             "persons are known: a run begins with the records that count (Clients.counted)"
         )

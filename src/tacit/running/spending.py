@@ -157,8 +157,10 @@ def persons_misfit(per_person: int, named: bool, one_each: bool) -> str:
 
 def counted_clients(
     clients: tp.Clients, per_person: int, state: tp.ClientState, noise: tp.NoiseSource | None = None
-) -> tuple[tp.Clients, NDArray[np.bool_]]:
+) -> tuple[tp.Clients, NDArray[np.bool_] | None]:
     """The records that count, as client steps see them, and which those are, shape (M,).
+
+    Which they are is None for records that are not in memory.
 
     Parameters
     ----------
@@ -188,9 +190,9 @@ def unit_of(clients: tp.Clients, per_person: int | None) -> int:
     DataError : for a number without persons.
     ValueError : for a number that cannot be.
     """
-    if clients.persons is None and per_person is not None:
+    if not clients.knows_persons and per_person is not None:
         raise tp.DataError("per_person needs persons: nothing says whose records these are")
-    if clients.persons is None:
+    if not clients.knows_persons:
         return 0
     chosen = 1 if per_person is None else per_person
     composition.check_per_person(chosen)

@@ -43,7 +43,7 @@ def counted(folder: Path, records: pa.Table, protocol: Protocol, client: str | N
     once = protocol.one_count
     assert once is not None
     relation = Relation(DUCKDB, parquet_table([str(file)]), "score", "label", client)
-    statement = counting_statement(relation, once.edges, *once.ends, once.mark)
+    statement = counting_statement(relation, once.edges, *once.ends, once.mark())
     rows = DuckDBEngine("records", files=[str(file)]).rows(statement)
     with answer.open("w", encoding="utf-8", newline="") as opened:
         csv.writer(opened).writerows([HEADER.strip().split(","), *rows])
@@ -53,7 +53,7 @@ def counted(folder: Path, records: pa.Table, protocol: Protocol, client: str | N
 def read(file: Path, protocol: Protocol) -> tuple[Protocol, Clients]:
     once = protocol.one_count
     assert once is not None
-    return once.protocol, read_counts(str(file), once.edges, once.mark, once.ends)
+    return once.protocol, read_counts(str(file), once.edges, once.mark(), once.ends)
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)

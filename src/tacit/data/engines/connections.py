@@ -20,6 +20,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,7 +30,15 @@ import duckdb
 import pyarrow as pa
 
 from tacit.data.engines.ranking import Ascending
-from tacit.data.engines.statements import BOOLEAN, NUMBER, TEXT, ConstantTable, Relation
+from tacit.data.engines.statements import (
+    BOOLEAN,
+    INTEGER,
+    NUMBER,
+    TEXT,
+    ConstantTable,
+    Relation,
+    plain_text,
+)
 from tacit.data.errors import DataError
 from tacit.data.tables import reason, stamp
 from tacit.extras import extra
@@ -82,7 +91,7 @@ ORDER BY function_name"""
 FULL_DISK = ("failed to offload", "No space left on device")
 """Words of DuckDB's errors where its temporary files do not fit on their disk."""
 
-NUMBERS = ("INT", "DOUBLE", "FLOAT", "REAL", "DECIMAL", "HUGEINT")
+NUMBERS = ("DOUBLE", "FLOAT", "REAL", "DECIMAL")
 
 
 def _kind_of(declared: str) -> str:
@@ -93,6 +102,8 @@ def _kind_of(declared: str) -> str:
         return BOOLEAN
     if declared.startswith(("VARCHAR", "ENUM")):
         return TEXT
+    if "INT" in declared:
+        return INTEGER
     return NUMBER if any(word in declared for word in NUMBERS) else declared
 
 
@@ -114,7 +125,8 @@ class DuckDBEngine:
     batch_rows = 1 << 20
 
     def __init__(self, source: str, database: str | None = None, files: Sequence[str] = ()) -> None:
-        self.source, self._files = source, tuple(files)
+        self.source, self._files, self._database = source, tuple(files), database
+        self._parent: DuckDBEngine | None = None
         if database is not None and not Path(database).is_file():
             raise DataError(f"{database} does not exist")
         self._spill = tempfile.mkdtemp(prefix="tacit-")
@@ -129,7 +141,7 @@ class DuckDBEngine:
             "http_proxy": NO_PROXY,
         }
         # DuckDB asks for the pattern's permission, and then for the file's
-        allowed = [_text_literal(path) for file in files for path in (file, _literal_path(file))]
+        allowed = [plain_text(path) for file in files for path in (file, _literal_path(file))]
         with self._named_errors():
             self._connection = duckdb.connect(":memory:", config=config)
             if database is not None:
@@ -141,7 +153,7 @@ class DuckDBEngine:
 
     def _attach(self, database: str) -> None:
         # without the type DuckDB loads an extension for other kinds of databases
-        given = f"{_text_literal(database)} AS given (READ_ONLY, TYPE duckdb)"
+        given = f"{plain_text(database)} AS given (READ_ONLY, TYPE duckdb)"
         self._connection.execute(f"ATTACH {given}")
         replaced = [name for (name,) in self._connection.execute(REPLACED).fetchall()]
         if replaced:
@@ -194,6 +206,17 @@ class DuckDBEngine:
                 reader.close()
         self._check_files()
 
+    def kept(self, query: str) -> tuple[DuckDBEngine, str]:
+        """A temporary table of a query's rows, which is removed with the engine that reads it."""
+        made = copy(self)
+        # a connection that is closed closes those that were made of it
+        made._parent, made._connection = self, self._connection.cursor()
+        weakref.finalize(made, made._connection.close)
+        if self._database is not None:
+            made.rows("USE given")
+        made.rows(f"CREATE TEMP TABLE kept_records AS {query}")
+        return made, "kept_records"
+
     def sorted(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         """The rows of a reader in ascending order of their scores, in batches."""
         self._connection.register("given_rows", reader)
@@ -230,7 +253,7 @@ def parquet_table(files: Sequence[str]) -> str:
     ----------
     files : absolute paths: DuckDB takes others for addresses, as ``file:/scores.parquet``.
     """
-    listed = ", ".join(_text_literal(_literal_path(file)) for file in files)
+    listed = ", ".join(plain_text(_literal_path(file)) for file in files)
     options = "filename = true, union_by_name = true, hive_partitioning = false"
     return f"read_parquet([{listed}], {options})"
 
@@ -238,11 +261,6 @@ def parquet_table(files: Sequence[str]) -> str:
 def _literal_path(file: str) -> str:
     """The pattern that only this file matches: DuckDB takes every path for a pattern."""
     return re.sub(r"[*?[]", r"[\g<0>]", file)
-
-
-def _text_literal(text: str) -> str:
-    """A text in quotation marks."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 SCHEMA = pa.schema([("score", pa.float64()), ("code", pa.int64())])
@@ -285,9 +303,8 @@ CONNECT_SECONDS = 10
 
 POSTGRES_KINDS = {
     "boolean": BOOLEAN,
-    **dict.fromkeys(
-        ("smallint", "integer", "bigint", "real", "double precision", "numeric"), NUMBER
-    ),
+    **dict.fromkeys(("smallint", "integer", "bigint"), INTEGER),
+    **dict.fromkeys(("real", "double precision", "numeric"), NUMBER),
     **dict.fromkeys(("text", "character varying", "character"), TEXT),
 }
 """The kind of a column by the name of its type in PostgreSQL."""
@@ -355,6 +372,10 @@ class PostgresEngine:
             while rows := cursor.fetchmany(self.batch_rows):
                 columns = [pa.array(values) for values in zip(*rows, strict=True)]
                 yield pa.RecordBatch.from_arrays(columns, names)
+
+    def kept(self, query: str) -> tuple[PostgresEngine, str]:
+        """The query itself: a session that only reads makes no table."""
+        return self, f"({query}\n) AS kept_records"
 
     @contextmanager
     def _named_errors(self) -> Iterator[None]:

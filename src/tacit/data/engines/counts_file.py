@@ -31,6 +31,7 @@ def read_counts(
     ends: tuple[float, float] = (0.0, 1.0),
     unit: str | None = None,
     groups: tuple[str, ...] = (),
+    per_person: int = 0,
 ) -> Clients:
     """Clients of which a file of counts is known.
 
@@ -43,6 +44,7 @@ def read_counts(
     unit : what the scores are.
     groups : the private groups each of which was counted separately, whose classes follow each
         other.
+    per_person : the most records of a person that were counted at a client; 0 for all records.
 
     Raises
     ------
@@ -72,7 +74,7 @@ def read_counts(
     _check_total(path, rows, total)
     called = tuple(names) if names != [""] else (Path(path).stem,)
     by_cell = counts if groups else counts[0]
-    return StoredClients(CountedRecords(edges, by_cell, called, ends, groups), unit)
+    return StoredClients(CountedRecords(edges, by_cell, called, ends, groups, per_person), unit)
 
 
 def _rows(path: str) -> list[dict[str, str]]:

@@ -287,7 +287,7 @@ def stored_clients(
     """Clients whose records stay where they are; None where they are to be read into memory.
 
     Records of databases, patterns and folders stay, and those of large files if only counts are
-    asked for. What an engine does not know, as persons or words for labels, needs memory.
+    asked for. What an engine does not know, as words for labels, needs memory.
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ def stored_clients(
     DataError : as ``from_database`` and ``from_files``.
     """
     named: dict[str, Any] = {
-        name: getattr(columns, name) for name in ("score", "label", "client", "unit")
+        name: getattr(columns, name) for name in ("score", "label", "client", "unit", "person")
     }
     by_file = any(isinstance(value, Mapping) for value in named.values())
     if by_file or columns != FileColumns(**named):
@@ -329,6 +329,7 @@ def from_database(
     progress: Progress = unshown,
     group: str | None = None,
     group_names: Sequence[str] = (),
+    person: str | None = None,
 ) -> Clients:
     """Clients whose records stay in a database.
 
@@ -341,6 +342,7 @@ def from_database(
     score, label, client, unit : as ``tacit.read`` takes them.
     progress : begins a pass over so many records, and receives how many more were read.
     group, group_names : the column of private groups, and their agreed names.
+    person : the column that says whose record it is; None where nothing is said.
 
     Raises
     ------
@@ -348,7 +350,8 @@ def from_database(
         ``tacit.read``.
     """
     engine, relation = DatabaseTable(address, table, query).opened(score, label)
-    relation = replace(relation, client=client, group=group, groups=tuple(group_names))
+    grouped: dict[str, Any] = {"group": group, "groups": tuple(group_names)}
+    relation = replace(relation, client=client, person=person, **grouped)
     return StoredClients(EngineRecords(engine, relation, table or "query", progress), unit)
 
 
@@ -361,6 +364,7 @@ def from_files(
     progress: Progress = unshown,
     group: str | None = None,
     group_names: Sequence[str] = (),
+    person: str | None = None,
 ) -> Clients:
     """Clients whose records stay in Parquet files: larger than memory, a pattern or a folder.
 
@@ -370,7 +374,7 @@ def from_files(
     score, label, unit : as ``tacit.read`` takes them.
     client : the column of client ids, by which records of all files are put together; None for
         one client a file.
-    progress, group, group_names : as ``from_database`` takes them.
+    progress, group, group_names, person : as ``from_database`` takes them.
 
     Raises
     ------
@@ -387,7 +391,12 @@ def from_files(
     engine = DuckDBEngine(called, files=list(given))
     named = score, label, client or FILE_COLUMN
     relation = Relation(
-        DUCKDB, parquet_table(list(given)), *named, group=group, groups=tuple(group_names)
+        DUCKDB,
+        parquet_table(list(given)),
+        *named,
+        group=group,
+        groups=tuple(group_names),
+        person=person,
     )
     records = EngineRecords(engine, relation, progress=progress)
     if client is None:

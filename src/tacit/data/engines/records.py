@@ -16,12 +16,14 @@ from tacit.arrays import Floats, Integers
 from tacit.data.categories import Categories
 from tacit.data.clients import Clients
 from tacit.data.engines import statements
+from tacit.data.engines.persons import counted_relation, nobodys_statement, spread_statement
 from tacit.data.engines.pieces import ScorePieces, counting, summing
 from tacit.data.engines.ranking import Ascending
-from tacit.data.engines.statements import ConstantTable
+from tacit.data.engines.statements import ConstantTable, plain_text
 from tacit.data.engines.stored import batch_of
 from tacit.data.errors import DataError, no_column
 from tacit.data.form import reads_as_number, with_remedy
+from tacit.data.persons import WITHOUT_PERSON, marks, warn_of_spread
 from tacit.data.units import LinearMap
 
 Progress = Callable[[int], AbstractContextManager[Callable[[int], None]]]
@@ -62,6 +64,12 @@ class Engine(Protocol):
     ) -> Iterator[pa.RecordBatch]:
         """The rows of a statement's answer in batches, in the statement's order, or as stored."""
 
+    def kept(self, query: str) -> tuple[Engine, str]:
+        """An engine and a table in it, as SQL, with the rows of a query that many statements read.
+
+        The query is run once, where the engine has a place for its rows.
+        """
+
 
 class _OtherRecordsError(Exception):
     """A batch is not of the records that were summarised."""
@@ -94,7 +102,7 @@ class EngineRecords:
     ) -> None:
         self._engine, self._progress = engine, progress
         self._relation = checked(engine, relation)
-        self.groups = relation.groups
+        self.groups, self.knows_persons = relation.groups, relation.person is not None
         self.sizes = np.zeros(0, dtype=np.int64)
         rows = self._summary()
         self._ids = tuple(str(row[0]) for row in rows)
@@ -103,6 +111,35 @@ class EngineRecords:
         self.sizes, self.positives = np.array(numbers, dtype=np.int64).T
         self.ends = min(float(row[5]) for row in rows), max(float(row[6]) for row in rows)
         self._check_groups()
+        self._check_persons()
+
+    def counted(self, per_person: int, seed: bytes) -> EngineRecords:
+        """The records that count where a person is the unit of privacy, as ``Clients.counted``."""
+        called = None
+        names = marks(self.names, self.sizes.size)
+        if self._relation.client is not None and names != list(self._ids):
+            called = self._renamed(names)
+        counted = counted_relation(self._relation, per_person, seed, called)
+        engine, table = self._engine.kept(f"SELECT * FROM {counted.table}")
+        made = EngineRecords(engine, replace(counted, table=table), progress=self._progress)
+        # everyone who had a record has one that counts
+        made.names = self.names
+        return made
+
+    def _renamed(self, names: Sequence[str]) -> str:
+        """Other names of the clients than their ids, as SQL."""
+        if len(names) == 1:
+            return "''"
+        pairs = zip(self._ids, names, strict=True)
+        cases = (f"WHEN {plain_text(known)} THEN {plain_text(name)}" for known, name in pairs)
+        dialect = self._relation.dialect
+        client = f"CAST({dialect.quoted('client')} AS {dialect.text})"
+        return f"CASE {client} {' '.join(cases)} END"
+
+    def pooled(self) -> EngineRecords:
+        """The same records as those of one client."""
+        relation = replace(self._relation, client=None)
+        return EngineRecords(self._engine, relation, progress=self._progress)
 
     def counts(self, edges: Floats, by_group: bool = False) -> Integers | None:
         """Positives and negatives by cell and client, by a statement; None for too many cells.
@@ -306,6 +343,19 @@ class EngineRecords:
         listed = ", ".join(self.groups)
         raise DataError(f"{unknown[0][0]!r:.60} in a record of {source} is none of {listed}")
 
+    def _check_persons(self) -> None:
+        """Refuse a record of nobody, and say on the screen that persons are at two clients."""
+        if not self.knows_persons:
+            return
+        if self._engine.rows(nobodys_statement(self._relation)):
+            called = self._relation.person
+            raise DataError(
+                f"column {called!r} of {self._engine.source} has no value in some records: "
+                f"{WITHOUT_PERSON}"
+            )
+        if self.sizes.size > 1:
+            warn_of_spread(int(self._engine.rows(spread_statement(self._relation))[0][0]))
+
     def _first_wrong(self) -> DataError:
         """The error of a record that cannot be used, with its value."""
         relation, source = self._plain, self._engine.source
@@ -343,10 +393,16 @@ ORDERED = (
 )
 """What to do about a query that does not determine its records."""
 
+_NUMBERS = (statements.NUMBER, statements.INTEGER)
+
 _KINDS: dict[str, tuple[Callable[[str], bool], str]] = {
-    "score": (lambda kind: kind == statements.NUMBER, "numbers"),
+    "score": (lambda kind: kind in _NUMBERS, "numbers"),
     "client": (lambda kind: kind != statements.BOOLEAN, "integers or strings"),
-    "label": (lambda kind: kind in {statements.NUMBER, statements.BOOLEAN}, "0/1 or booleans"),
+    "label": (lambda kind: kind in {*_NUMBERS, statements.BOOLEAN}, "0/1 or booleans"),
+    "person": (
+        lambda kind: kind.lower() in {statements.INTEGER, statements.TEXT, "uuid"},
+        "integers or strings",
+    ),
 }
 """Which kinds a column may have, and what messages call them."""
 
@@ -360,7 +416,7 @@ def _missing(column: str | None, where: str) -> str:
 def checked(engine: Engine, relation: statements.Relation) -> statements.Relation:
     """The relation with the kind of its labels, or an error that names a column."""
     kinds = engine.kinds(relation)
-    named = (relation.score, relation.label, relation.client, relation.group)
+    named = (relation.score, relation.label, relation.client, relation.group, relation.person)
     require_columns(engine, kinds, [name for name in named if name is not None])
     for option, (accepts, description) in _KINDS.items():
         name = getattr(relation, option)
@@ -369,6 +425,8 @@ def checked(engine: Engine, relation: statements.Relation) -> statements.Relatio
                 f"column {name!r} of {engine.source} must hold {description}, "
                 f"got type {kinds[name]}"
             )
-    if relation.label is None:
-        return relation
-    return replace(relation, label_kind=kinds[relation.label])
+    of_label, of_person = (
+        statements.UNKNOWN if name is None else kinds[name]
+        for name in (relation.label, relation.person)
+    )
+    return replace(relation, label_kind=of_label, person_kind=of_person)

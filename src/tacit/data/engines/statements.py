@@ -30,7 +30,7 @@ every row how many there are in all rows, and which cells these are."""
 INVALID = -1
 """The class or the cell of a record that has no valid label or score."""
 
-NUMBER, BOOLEAN, TEXT, UNKNOWN = "number", "boolean", "text", "unknown"
+NUMBER, INTEGER, BOOLEAN, TEXT, UNKNOWN = "number", "integer", "boolean", "text", "unknown"
 """What is known about the type of a column."""
 
 
@@ -49,6 +49,7 @@ class Dialect:
         leaves those out where a Parquet file's statistics say so, and they do not count NaN.
     bucket : the function that says how many of some ascending edges are at most a score; None where
         there is none.
+    sha256 : the function that gives the SHA-256 digest of a text, in small hexadecimal digits.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Dialect:
     bucket: str | None = None
     finite: str | None = None
     given_tables: bool = False
+    sha256: str = "SHA2({text}, 256)"
 
     def is_finite(self, score: str) -> str:
         """The condition that a score is a finite number: false for NaN, not true for NULL."""
@@ -109,12 +111,13 @@ class Dialect:
         return digits if "e" in digits else f"{digits}e0"
 
 
-DUCKDB = Dialect("duckdb", finite="ISFINITE({score})", given_tables=True)
+DUCKDB = Dialect("duckdb", finite="ISFINITE({score})", given_tables=True, sha256="SHA256({text})")
 POSTGRES = Dialect(
     "postgres",
     "double precision",
     "text",
     bucket="width_bucket({score}, CAST(ARRAY[\n  {edges}\n] AS double precision[]))",
+    sha256="ENCODE(SHA256(CONVERT_TO({text}, 'UTF8')), 'hex')",
 )
 BIGQUERY = Dialect(
     "bigquery",
@@ -123,11 +126,15 @@ BIGQUERY = Dialect(
     "`",
     infinity="CAST('inf' AS FLOAT64)",
     bucket="RANGE_BUCKET({score}, [\n  {edges}\n])",
+    sha256="TO_HEX(SHA256({text}))",
 )
 SNOWFLAKE = Dialect("snowflake", infinity="CAST('inf' AS DOUBLE)")
 DATABRICKS, SPARK = (Dialect(name, text="STRING", quote="`") for name in ("databricks", "spark"))
 TRINO = Dialect(
-    "trino", infinity="infinity()", bucket="width_bucket({score}, ARRAY[\n  {edges}\n])"
+    "trino",
+    infinity="infinity()",
+    bucket="width_bucket({score}, ARRAY[\n  {edges}\n])",
+    sha256="LOWER(TO_HEX(SHA256(TO_UTF8({text}))))",
 )
 DIALECTS = {
     each.name: each for each in (DUCKDB, POSTGRES, BIGQUERY, SNOWFLAKE, DATABRICKS, SPARK, TRINO)
@@ -195,6 +202,8 @@ class Relation:
     maps : through which scores go one after another.
     group, groups : the column of private groups and their agreed names, which are strata of the
         classes; None and none where records have no groups.
+    person : the column of persons; None where nothing says whose records these are.
+    person_kind : what is known about the type of persons.
     """
 
     dialect: Dialect
@@ -206,6 +215,8 @@ class Relation:
     maps: tuple[LinearMap, ...] = ()
     group: str | None = None
     groups: tuple[str, ...] = ()
+    person: str | None = None
+    person_kind: str = UNKNOWN
 
     @property
     def strata(self) -> int:
@@ -246,7 +257,7 @@ class Relation:
         label = self.dialect.quoted(self.label)
         if self.label_kind == BOOLEAN:
             positive, negative = label, f"NOT {label}"
-        elif self.label_kind == NUMBER:
+        elif self.label_kind in {NUMBER, INTEGER}:
             positive, negative = f"{label} = 1", f"{label} = 0"
         else:
             text = f"LOWER(TRIM(CAST({label} AS {self.dialect.text})))"
@@ -273,6 +284,14 @@ FROM {self.table}
         """The client's id as text; an empty text where all records are one client's."""
         return "''" if self.client is None else f"CAST({self.client_id} AS {self.dialect.text})"
 
+    @property
+    def person_id(self) -> str:
+        """The person's id: an integer, or a text without blanks at its ends."""
+        person = self.dialect.quoted(self.person or "")
+        if self.person_kind == INTEGER:
+            return person
+        return f"TRIM(CAST({person} AS {self.dialect.text}))"
+
 
 def _means_label(text: str, label: int) -> str:
     """The condition that a text is a word for a label, with any zeros behind a decimal point."""
@@ -282,6 +301,11 @@ def _means_label(text: str, label: int) -> str:
     bare = str(label).replace("0", "")
     zeros = f"REPLACE({text}, '0', '') IN ('{bare}.', '{bare}.e')"
     return f"{text} IN ({listed})\n  OR ({text} LIKE '{label}.%' AND {zeros})"
+
+
+def plain_text(text: str) -> str:
+    """A text in SQL, for engines to which a backslash is a character as any other."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def text_literal(text: str) -> str:

@@ -34,6 +34,7 @@ class Stored(Protocol):
     ----------
     names : one name a client, in the order of their answers; empty for ones only numbered.
     groups : the names of private groups; empty where records have none.
+    knows_persons : whether it is known whose records they are.
     sizes, positives : records, and positives among them, of every client, shape (K,).
     ends : the least and the largest score there is, or can be.
     """
@@ -43,6 +44,7 @@ class Stored(Protocol):
     sizes: Integers
     positives: Integers
     ends: tuple[float, float]
+    knows_persons: bool
 
     def counts(self, edges: Floats, by_group: bool = False) -> Integers | None:
         """Positives and negatives by cell and client, shape (2, B, K).
@@ -69,6 +71,12 @@ class Stored(Protocol):
 
     def ascending(self) -> Iterator[Ascending]:
         """All records in ascending order of their scores, with ``2 * client + label``."""
+
+    def counted(self, per_person: int, seed: bytes) -> Stored:
+        """The records that count where a person is the unit of privacy, as ``Clients.counted``."""
+
+    def pooled(self) -> Stored:
+        """All records as those of one client."""
 
 
 class StoredClients(Clients):
@@ -188,6 +196,25 @@ class StoredClients(Clients):
         )
         return sorted_by_score(images)
 
+    @property
+    def knows_persons(self) -> bool:
+        """Whether it is known whose records they are."""
+        return self.stored.knows_persons
+
+    def pooled(self) -> Clients:
+        """All records as those of one client."""
+        return StoredClients(self.stored.pooled(), self.unit, self._maps, self._rising)
+
+    def counted(self, per_person: int, seed: bytes) -> tuple[Clients, None]:
+        """The records that count where a person is the unit of privacy, and None.
+
+        Parameters
+        ----------
+        per_person, seed : as ``Clients.counted`` takes them.
+        """
+        stored = self.stored.counted(per_person, seed)
+        return StoredClients(stored, self.unit, self._maps, self._rising), None
+
     def rescored(self, rising: Map, unit: str | None = None, exact: bool = True) -> Clients:
         """The clients with their scores' images under a rising map for scores."""
         return StoredClients(self.stored, unit, (*self._maps, rising), self._rising and exact)
@@ -270,6 +297,8 @@ class CountedRecords:
     names : one name a client.
     ends : the least and the largest score there can be.
     groups : the names of the groups; empty for none.
+    per_person : the most records of a person that were counted at a client; 0 where nothing is
+        known of persons.
 
     Raises
     ------
@@ -283,6 +312,7 @@ class CountedRecords:
         names: tuple[str, ...] = (),
         ends: tuple[float, float] = (0.0, 1.0),
         groups: tuple[str, ...] = (),
+        per_person: int = 0,
     ) -> None:
         by_cell = np.asarray(by_cell)
         shape = (*(len(groups),) * bool(groups), 2, edges.size + 1)
@@ -293,6 +323,7 @@ class CountedRecords:
             raise DataError("counts must be whole numbers of at least 0")
         self.edges, self.by_cell = edges, by_cell.astype(np.int64)
         self.names, self.ends, self.groups = names, ends, groups
+        self.per_person, self.knows_persons = per_person, per_person > 0
         by_class = self.by_cell.sum(axis=-2).reshape(-1, 2, by_cell.shape[-1]).sum(axis=0)
         self.sizes, self.positives = by_class.sum(axis=0), by_class[0]
         empty = np.flatnonzero(self.sizes == 0)
@@ -339,6 +370,29 @@ class CountedRecords:
         raise self._unknown
 
     def ascending(self) -> Iterator[Ascending]:
+        """No record is known.
+
+        Raises
+        ------
+        DataError : always.
+        """
+        raise self._unknown
+
+    def counted(self, per_person: int, seed: bytes) -> Stored:
+        """The same counts, of which it is not said again whose they are.
+
+        Raises
+        ------
+        DataError : for another number of a person's records than was counted.
+        """
+        if per_person != self.per_person:
+            raise DataError(
+                f"at most {self.per_person} records of a person were counted, got "
+                f"per_person={per_person}"
+            )
+        return CountedRecords(self.edges, self.by_cell, self.names, self.ends, self.groups)
+
+    def pooled(self) -> Stored:
         """No record is known.
 
         Raises

@@ -47,7 +47,7 @@ def check_records(desk: PartyDesk) -> None:
     plan, divided = desk.plan, desk.plan.divided
     query = next(divided.conversation(len(plan.parties)))
     taken = for_plan(desk.records, desk.party_file.unit, plan.unit, divided)
-    if taken.persons is not None:
+    if taken.knows_persons:
         taken = counted_clients(taken, plan.per_person, ClientState())[0]
     query.step.answer(taken, query, NoNoise(), ClientState())
 

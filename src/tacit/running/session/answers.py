@@ -128,7 +128,7 @@ class Answers:
         """
         if self.given is None:
             raise DeclinedError(FOREIGN_UNIT)
-        if self.given.persons is None:
+        if not self.given.knows_persons:
             return self.given
         return counted_clients(self.given, self.agreement.per_person, self.state, self.noise)[0]
 

@@ -76,7 +76,7 @@ class Party:
         self.index = index
         self._identity, self._agreement = identity, agreement
         if misfit is None:
-            named = records is not None and records.persons is not None
+            named = records is not None and records.knows_persons
             misfit = units.unit_misfit(
                 unit, agreement.unit, agreement.protocol
             ) or spending.persons_misfit(agreement.per_person, named, one_each=False)

@@ -1,0 +1,108 @@
+"""Statements about whose records a table has, and which of a person's records count.
+
+A statement draws as ``tacit.data.persons`` does, by the same digests. A table has no order of its
+records, so the place of a record among the person's at a client is that in order of the values that
+are read: score, then label, then group. Records that are equal in all of these have different
+places, and it does not matter which has which: nothing that is read tells them apart. So what
+counts follows from the records and the seed, in whatever order an engine returns rows.
+
+For every seed, a person who is there or not, or whose records have other values, changes at most k
+counted records: no draw of another person knows of it. Flipped labels change which record has which
+label, and not which scores count: a score's place follows from scores alone. Under a guarantee
+about scores, where labels are known, other scores may give the labels other places. In every order
+each set of k of the person's records is drawn with the same probability, so two such tables may be
+taken to count the same records: the guarantee is then over the draw, and of one state of the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from textwrap import indent
+
+from tacit.data.engines.statements import UNKNOWN, Relation
+from tacit.data.persons import DIGITS
+
+
+def counted_relation(
+    relation: Relation, per_person: int, seed: bytes, called: str | None = None
+) -> Relation:
+    """The records that count, as a query in brackets: of each person at each client at most k.
+
+    Parameters
+    ----------
+    relation : the table with its column of persons.
+    per_person : k.
+    seed : secret random bytes, which are written into the query.
+    called : what the draw calls a client, as SQL of the column ``client``; None for its id as text.
+    """
+    dialect, quoted = relation.dialect, relation.dialect.quoted
+    columns = {"score": relation.score_value}
+    if relation.person_kind == UNKNOWN:
+        # of a table that is not at hand no one has seen that every record has a person
+        columns["score"] = (
+            f"CASE WHEN {_is_nobodys(relation)} THEN NULL ELSE {columns['score']} END"
+        )
+    for name, column in (("label", relation.label), ("category", relation.group)):
+        columns |= {} if column is None else {name: quoted(column)}
+    columns |= {} if relation.client is None else {"client": relation.client_id}
+    listed = ", ".join(map(quoted, columns))
+    named = ",\n  ".join(f"{value} AS {quoted(name)}" for name, value in columns.items())
+    client = quoted("client") if relation.client is not None else None
+    whose = "person" if client is None else f"{client}, person"
+    if called is None:
+        called = "''" if client is None else f"CAST({client} AS {dialect.text})"
+    person, place = (f"CAST({name} AS {dialect.text})" for name in ("person", "place"))
+    digest = f"SUBSTR({dialect.sha256.format(text=person)}, 1, {DIGITS})"
+    lot = dialect.sha256.format(text=f"'{seed.hex()}' || {digest} || {place} || ':' || {called}")
+    by_value = f"{quoted('score')}, {'' if relation.group is None else 'MOD(class, 2), '}class"
+    query = f"""SELECT {listed}
+FROM (
+  SELECT {listed},
+    ROW_NUMBER() OVER (PARTITION BY {whose} ORDER BY lot) AS turn
+  FROM (
+    SELECT {listed}, person,
+      CASE WHEN records > {per_person} THEN {lot} END AS lot
+    FROM (
+      SELECT {listed}, person,
+        COUNT(*) OVER (PARTITION BY {whose}) AS records,
+        ROW_NUMBER() OVER (PARTITION BY {whose} ORDER BY {by_value}) AS place
+      FROM (
+SELECT {named},
+  {relation.person_id} AS person,
+  {relation.class_value} AS class
+FROM {relation.table}
+      ) AS named_records
+    ) AS placed_records
+  ) AS drawn_records
+) AS ordered_records
+WHERE turn <= {per_person}"""
+    return replace(
+        relation,
+        table=f"(\n{indent(query, '  ')}\n) AS counted_records",
+        score="score",
+        label=None if relation.label is None else "label",
+        client=None if relation.client is None else "client",
+        group=None if relation.group is None else "category",
+        person=None,
+    )
+
+
+def nobodys_statement(relation: Relation) -> str:
+    """The statement that has a row where a record has no person, or an empty one."""
+    return f"SELECT 1 AS nobodys FROM {relation.table} WHERE {_is_nobodys(relation)} LIMIT 1"
+
+
+def _is_nobodys(relation: Relation) -> str:
+    return f"COALESCE(CAST({relation.person_id} AS {relation.dialect.text}), '') = ''"
+
+
+def spread_statement(relation: Relation) -> str:
+    """The statement that says how many persons have records at two clients or more."""
+    client = relation.client_id
+    return f"""SELECT COUNT(*) AS persons
+FROM (
+  SELECT {relation.person_id} AS person
+  FROM {relation.table}
+  GROUP BY {relation.person_id}
+  HAVING MIN({client}) <> MAX({client})
+) AS spread_persons"""

@@ -1,0 +1,200 @@
+"""Persons of stored records: the records that count are those of the same records in memory."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from scipy import stats
+
+import tacit
+from tacit.data.clients import Clients
+from tacit.data.engines.opening import from_database, from_files
+from tacit.data.engines.persons import counted_relation
+from tacit.data.engines.statements import DIALECTS, Relation
+from tacit.data.errors import DataError
+from tacit.data.persons import SEED_BYTES, PersonWarning
+from tests.classified import GROUPS
+from tests.data.engines.conftest import Server, check_same, database
+from tests.terminal import content_of, run
+
+SEED = bytes(range(SEED_BYTES))
+BY: dict[str, Any] = {"client": "site", "person": "who"}
+NOBODYS = "table scored has no value in some records: every record needs a person$"
+SETTINGS = ["--protocol", "score-histogram", "--height", 6]
+
+
+def visits(records: int = 600) -> pa.Table:
+    """Records of persons with one to many visits, many of them equal, in any order.
+
+    Of each person only at one site: a person at two is on the screen.
+    """
+    rng = np.random.default_rng(7)
+    who = rng.integers(0, 80, records) ** 2 // 80
+    scores, labels = rng.integers(0, 12, records) / 11, rng.integers(0, 2, records)
+    sites = np.array(["b", "é", "it's"])[who % 3]
+    wards = np.array(GROUPS)[rng.integers(0, 3, records)]
+    texts = [f" {each} " if index % 5 == 0 else str(each) for index, each in enumerate(who)]
+    return pa.table({"score": scores, "label": labels, "site": sites, "ward": wards, "who": texts})
+
+
+ALL = visits()
+
+
+def in_order(records: pa.Table) -> Clients:
+    """In memory, in the order in which an engine gives a person's records places."""
+    score, label = records["score"].to_numpy(), records["label"].to_numpy()
+    return Clients.from_frame(records.take(np.lexsort((label, score))), **BY)
+
+
+def check_counted(stored: Clients, memory: Clients, most: int) -> None:
+    """The same records count, by their values, at every client."""
+    one, other = memory.counted(most, SEED)[0], stored.counted(most, SEED)[0]
+    assert one.names == other.names
+    assert one.sizes.tolist() == other.sizes.tolist()
+    for client in range(one.count):
+        parts = [each.part(client, client + 1) for each in (one, other)]
+        expected, found = (sorted(zip(each.scores, each.labels, strict=True)) for each in parts)
+        assert expected == found
+
+
+def opened(kind: str, records: pa.Table, folder: Path, request: pytest.FixtureRequest) -> Clients:
+    """The records where an engine reads them."""
+    if kind == "postgres":
+        postgres: Server = request.getfixturevalue("postgres")
+        postgres.fill("scored", records)
+        return from_database(postgres.address, "scored", **BY)
+    if kind == "files":
+        for site in pc.unique(records["site"]).to_pylist():
+            part = records.filter(pc.equal(records["site"], site))
+            pq.write_table(part, folder / f"{site}.parquet")
+        return from_files([str(folder / "*.parquet")], person="who")
+    if kind == "integers":
+        numbers = pa.array(map(int, records["who"].to_pylist()))
+        records = records.set_column(records.column_names.index("who"), "who", numbers)
+    return from_database(database(folder / "a.duckdb", records), "scored", **BY)
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "integers", "files", "postgres"])
+def test_the_records_that_count_are_those_of_the_same_records_in_memory(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """By one seed, for rows in another order; also of all clients as one."""
+    records = ALL.take(np.random.default_rng(1).permutation(len(ALL)))
+    stored, memory = opened(kind, records, tmp_path, request), in_order(ALL)
+    for most in (1, 2, 5):
+        check_counted(stored, memory, most)
+    score, label = memory.scores, memory.labels
+    pooled = memory.pooled().taken(np.lexsort((label, score)), memory.offsets[[0, -1]])
+    check_counted(stored.pooled(), pooled, 2)
+
+
+@pytest.mark.usefixtures("no_room")
+@pytest.mark.parametrize(
+    "protocol", [tacit.ScoreHistogram("secure-sum", 2.0), tacit.DPAUC(4.0), tacit.FedAUC(4.0)]
+)
+def test_a_result_is_that_of_records_in_memory(protocol: tacit.Protocol, tmp_path: Path) -> None:
+    stored = from_database(database(tmp_path / "a.duckdb", ALL), "scored", **BY)
+    check_same(stored, in_order(ALL), protocol)
+
+
+def test_private_groups_follow_their_records(tmp_path: Path) -> None:
+    """The groups of what counts are those of the records, and others do not change the draw."""
+    grouped: dict[str, Any] = {"group": "ward", "group_names": GROUPS}
+    address = database(tmp_path / "a.duckdb", ALL)
+    plain = from_database(address, "scored", **BY).counted(2, SEED)[0]
+    counted = from_database(address, "scored", **BY, **grouped).counted(2, SEED)[0]
+    by_group = counted.counts_in(np.array([0.5]), by_group=True)
+    assert by_group.sum(axis=0).tolist() == plain.counts_in(np.array([0.5])).tolist()
+    read_in = counted.part(0, counted.count)
+    assert read_in.categories is not None
+    found = np.bincount(read_in.categories.of_record).tolist()
+    assert by_group.sum(axis=(1, 2, 3)).tolist() == found
+
+
+def test_every_set_of_k_records_is_drawn_equally_often_also_of_equal_ones() -> None:
+    """Of 8,000 persons two of five records, with scores 0, 0, 1, 1, 2: chi-square at level 1e-6.
+
+    Drawn by values alone, equal records would count together or not at all.
+    """
+    relation = Relation(DIALECTS["duckdb"], "visits", "score", None, "who", person="who")
+    drawn = counted_relation(relation, 2, secrets.token_bytes(SEED_BYTES)).table
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE visits AS SELECT who, place // 2 AS score "
+            "FROM range(8000) AS p(who), range(5) AS r(place)"
+        )
+        pairs = connection.execute(
+            f"SELECT low, high, count(*) FROM (SELECT min(score) AS low, max(score) AS high "
+            f"FROM {drawn} GROUP BY client HAVING count(*) = 2) GROUP BY ALL ORDER BY ALL"
+        ).fetchall()
+    assert [pair[:2] for pair in pairs] == [(0, 0), (0, 1), (0, 2), (1, 1), (1, 2)]
+    counts, expected = [pair[2] for pair in pairs], 800 * np.array([1, 4, 2, 1, 2])
+    assert stats.chisquare(counts, expected).pvalue > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("UPDATE scored SET who = NULL WHERE label = 1", NOBODYS),
+        ("UPDATE scored SET who = ' ' WHERE label = 1", NOBODYS),
+        ("ALTER TABLE scored ALTER who TYPE DOUBLE", "must hold integers or strings, got type num"),
+        ("ALTER TABLE scored DROP COLUMN who", "no column 'who'"),
+    ],
+)
+def test_other_persons_are_refused_without_a_count(
+    change: str, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(DataError, match=message):
+        from_database(database(tmp_path / "a.duckdb", ALL, change), "scored", **BY)
+
+
+def test_persons_at_two_clients_are_counted_on_the_screen(tmp_path: Path) -> None:
+    moved = "UPDATE scored SET site = 'z' WHERE rowid = (SELECT min(rowid) FROM scored)"
+    with pytest.warns(PersonWarning, match="^1 person with records at two clients or more"):
+        from_database(database(tmp_path / "a.duckdb", ALL, moved), "scored", **BY)
+
+
+def test_records_at_hand_and_elsewhere_in_commands(tmp_path: Path) -> None:
+    """Of a database: one run, and one dealt out; its groups by hand are refused."""
+    address = database(tmp_path / "a.duckdb", ALL)
+    source = [address, "--table", "scored", "--person", "who", "--per-person", 2]
+    for more in (["--client", "site"], ["--split", 4, "--seed", 1]):
+        content = content_of("evaluate", *source, *SETTINGS, "--epsilon", 8, *more)
+        assert content["person"] == {"records": 2, "epsilon_of_a_record": 4.0}
+    stored = from_database(address, "scored", **BY)
+    groups = tacit.Groups.from_arrays(ALL["ward"].to_numpy())
+    with pytest.raises(DataError, match="need the records in memory"):
+        tacit.evaluate_groups(stored, groups, tacit.FedAUC(1.0), per_person=2)
+
+
+def test_a_statement_of_a_warehouse_counts_as_many_records_of_a_person(tmp_path: Path) -> None:
+    """Its key is fresh; its counts are for a run about so many records of a person only."""
+    options = ["--table", "scored", "--client", "site", "--person", "who", "--per-person", 2]
+    first, second = (run("sql", *SETTINGS, *options, "--engine", "duckdb").stdout for _ in range(2))
+    assert first != second
+    files = counts, nobodys = tmp_path / "counts.csv", tmp_path / "nobodys.csv"
+    database(tmp_path / "a.duckdb", ALL)
+    with duckdb.connect(tmp_path / "a.duckdb") as connection:
+        connection.execute(f"COPY ({first.rstrip().rstrip(';')}) TO '{files[0]}'")
+        connection.execute("UPDATE scored SET who = NULL WHERE label = 1")
+        connection.execute(f"COPY ({second.rstrip().rstrip(';')}) TO '{files[1]}'")
+    asked = ["evaluate", *SETTINGS, "--epsilon", 8, "--counts"]
+    content = content_of(*asked, counts, "--per-person", 2, "--seed", 1)
+    assert content["person"]["records"] == 2
+    refused = {
+        (counts,): "these settings need",
+        (counts, "--per-person", 3): "these settings need",
+        (nobodys, "--per-person", 2): "or is missing",
+    }
+    for source, message in refused.items():
+        done = run(*asked, *source)
+        assert done.exit_code == 2
+        assert message in done.stderr
