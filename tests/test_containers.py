@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from tacit.cli import main
 from tacit.operating.answers import Operated, telling
 from tacit.running.deployment.flower_programs.programs import free_port
 from tacit.running.deployment.server import PORT
-from tacit.running.session.toml_source import host_and_port
 
 yaml = pytest.importorskip("yaml")
 ROOT = Path(__file__).parents[1]
@@ -95,42 +95,36 @@ def test_the_compose_file_has_a_coordinator_and_three_sites() -> None:
 
 def test_services_and_typed_lines_are_commands() -> None:
     texts = "\n".join(path.read_text("utf-8") for path in (COMPOSE, *MANIFESTS))
-    typed = re.findall(r"(?:run --rm --no-deps \w+|exec \w+ tacit|-0 -- tacit) ([^>\n]+)", texts)
-    loaded = [part for path in MANIFESTS for part in yaml.safe_load_all(path.read_text("utf-8"))]
-    sets = [part["spec"]["template"]["spec"] for part in loaded if part["kind"] == "StatefulSet"]
-    assert (len(typed), len(sets)) >= (8, 3)
-    arguments = [part["containers"][0]["args"] for part in sets]
-    for words in (
-        *map(shlex.split, typed),
-        *arguments,
-        *(part["command"] for part in services().values()),
-    ):
+    typed = re.findall(r"(?:--no-deps \w+|exec \w+ tacit|-0 -- tacit) ([^>\n]+)", texts)
+    arguments = [yaml.safe_load(each) for each in re.findall(r"args:\s+(\[.*?\])", texts, re.S)]
+    assert (len(typed), len(arguments)) >= (8, 3)
+    services_words = [part["command"] for part in services().values()]
+    for words in (*map(shlex.split, typed), *arguments, *services_words):
         parsed(list(map(str, words)))
+
+
+COMPOSE_CHECK = ("check_jsonschema", "--builtin-schema", "vendor.compose-spec")
+MANIFEST_CHECK = ("kubernetes_validate", "--strict")
 
 
 @pytest.mark.parametrize("path", [COMPOSE, *MANIFESTS], ids=lambda path: path.stem)
 def test_a_validator_accepts_every_file(path: Path) -> None:
     """Its schema is that of the Compose specification, or of Kubernetes."""
-    if path == COMPOSE:
-        pytest.importorskip("check_jsonschema")
-        words = ["check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
-    else:
-        pytest.importorskip("kubernetes_validate")
-        words = ["kubernetes_validate", "--strict"]
-    done = subprocess.run([sys.executable, "-m", *words, path], capture_output=True, check=False)
+    module, *options = COMPOSE_CHECK if path == COMPOSE else MANIFEST_CHECK
+    pytest.importorskip(module)
+    words = [sys.executable, "-m", module, *options, str(path)]
+    done = subprocess.run(words, capture_output=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_image_asks_for_the_health_of_its_program() -> None:
     """At the address that the image names, by a command that fails with what it asks."""
     pytest.importorskip("prometheus_client")
-    (line,) = steps("HEALTHCHECK")
-    (address,) = re.findall(r"TACIT_METRICS=(\S+)", CONTAINERFILE)
-    host, port = host_and_port(address)
-    found = free_port()
-    _, *words = json.loads(line.partition(" CMD ")[2].replace(str(port), str(found)))
-    is_well = [True]
-    with telling((host, found), Operated({"process": lambda: is_well[0]}, list)):
-        for is_well[0] in (True, False):
+    (line,), found = steps("HEALTHCHECK"), free_port()
+    (port,) = re.findall(r"TACIT_METRICS=127\.0\.0\.1:(\d+)", CONTAINERFILE)
+    _, *words = json.loads(line.partition(" CMD ")[2].replace(port, str(found)))
+    for is_well in (True, False):
+        told = Operated({"process": partial(bool, is_well)}, list)
+        with telling(("127.0.0.1", found), told):
             done = subprocess.run([sys.executable, *words], capture_output=True, check=False)
-            assert (done.returncode == 0) == is_well[0]
+        assert (done.returncode == 0) == is_well

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -24,12 +26,14 @@ from tacit.collecting.folder import (
     log_name,
     parts_of_batch,
     read_spent,
+    stages_of,
     write_batch,
 )
 from tacit.collecting.intake import ACCEPTED, Intake
 from tacit.collecting.log import DIGEST_PREFIX, REPORT_HEADER, STAGE_PLACE, read_log
 from tacit.privacy.noise import SimulatedNoise
 from tests.collecting import support
+from tests.terminal import run
 
 CAMPAIGN = Path(__file__).parents[2] / "examples" / "phone" / "campaign.toml"
 
@@ -107,6 +111,42 @@ def test_a_token_is_spent_once_also_after_a_restart(folder: Folder) -> None:
             again.check(message)
     assert taken(again, messages[7:]) == [True]
     assert len(collected(folder)) == 8
+
+
+def further(folder: Folder, path: Path) -> Folder:
+    """A further collector's folder, which begins with the signed campaign."""
+    path.mkdir()
+    shutil.copy(folder.path / "campaign.json", path)
+    made = Folder(path)
+    made.signed(folder.campaign.terms)
+    return made
+
+
+def test_a_token_is_spent_once_whichever_collector_it_reaches(tmp_path: Path) -> None:
+    first = support.new_folder(tmp_path)
+    folders, every = [first, further(first, tmp_path / "north")], list[bytes]()
+    intakes = [Intake(folder, seal_every=3) for folder in folders]
+    for folder, count, intake, other in zip(folders, (3, 5), intakes, intakes[::-1], strict=True):
+        every += (messages := support.messages_of(folder, count, seed=count))
+        assert {refusal(other, each) for each in messages} == {"token"}
+        assert all(
+            stored for part in (messages[:3], messages[3:]) for stored in taken(intake, part)
+        )
+        assert {refusal(intake, each) for each in messages} == {"replayed"}
+    (both,) = stages_of(folders)
+    sealed = [part for file in both.files for part in parts_of_batch(file)]
+    assert sorted(map(bytes, np.concatenate([both.opened, *sealed]))) == payloads_in(every)
+    shown = run("collect", "estimate", "--json", *(folder.path for folder in folders))
+    assert json.loads(shown.stdout)["clients"] == 8
+    # a copy of a whole folder would take each token again
+    copy = Folder(Path(shutil.copytree(first.path, tmp_path / "copy")))
+    another = support.new_folder(tmp_path / "another")
+    for late, words in ((copy, "same key"), (first, "same key"), (another, "different")):
+        with pytest.raises(CampaignError, match=words):
+            stages_of([*folders, late])
+    placed = support.new_folder(tmp_path / "placed", support.terms_of(support.DOUBLE[1]))
+    with pytest.raises(CampaignError, match="stages are signed where"):
+        further(placed, tmp_path / "late")
 
 
 def test_a_token_is_held_while_its_report_is_stored(folder: Folder) -> None:

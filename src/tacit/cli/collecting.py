@@ -16,7 +16,7 @@ import numpy as np
 from tacit.cli.operating import operator_options
 from tacit.cli.shell import JsonOutput, check_signal, json_option, show
 from tacit.collecting.campaign import HONEST, Campaign, Terms, evaluation_of, shuffled_of
-from tacit.collecting.folder import Folder
+from tacit.collecting.folder import Folder, stages_of
 from tacit.collecting.intake import SEAL_EVERY, Intake
 from tacit.operating.answers import telling
 from tacit.output import OutputFile
@@ -27,6 +27,7 @@ MAX_RATE = 5000
 """Reports that are taken a second, by default."""
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 @click.group()
@@ -43,11 +44,7 @@ def collect() -> None:
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", default=8000, show_default=True, help="The port.")
-@click.option(
-    "--page",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="A folder of further files to serve, such as a page for devices.",
-)
+@click.option("--page", type=FOLDER, help="A folder of files to serve, such as a page for devices.")
 @click.option("--certificate", type=FILE, help="TLS: the server's certificates, in PEM.")
 @click.option("--key", type=FILE, help="TLS: their private key.")
 @click.option(
@@ -117,7 +114,7 @@ def _rows(campaign: Campaign) -> list[tuple[str, str]]:
 
 
 @collect.command()
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("folder", type=FOLDER)
 @click.argument("count", type=click.IntRange(1, 10**7))
 @click.option("--page", help="Print links to this page instead, which hold the token.")
 def tokens(folder: Path, count: int, page: str | None) -> None:
@@ -140,7 +137,7 @@ def tokens(folder: Path, count: int, page: str | None) -> None:
 
 
 @collect.command()
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("folder", type=FOLDER)
 def stage(folder: Path) -> None:
     """End the open stage of the campaign in FOLDER, and sign what devices compute in the next one.
 
@@ -152,7 +149,7 @@ def stage(folder: Path) -> None:
 
 
 @collect.command()
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, type=FOLDER)
 @json_option
 @click.option("--report", metavar="FILE", help="Also write a page that works offline.")
 @click.option(
@@ -163,21 +160,24 @@ def stage(folder: Path) -> None:
     type=click.FloatRange(0, 1, min_open=True),
     help="Part of every sealed batch's reports that is taken to be honest.",
 )
-def estimate(folder: Path, output: JsonOutput, report: str | None, honest: float) -> None:
+def estimate(
+    folders: tuple[Path, ...], output: JsonOutput, report: str | None, honest: float
+) -> None:
     """Estimate what the campaign in FOLDER asks for, from the reports collected so far.
 
-    The collector may run meanwhile. The estimator is the protocol's own, as in `tacit evaluate`.
-    The guarantee of sealed batches follows that of one report, where a bound is known.
+    Of several collectors all folders are given. They may run meanwhile. The estimator is the
+    protocol's own, as in `tacit evaluate`. The guarantee of sealed batches follows that of one
+    report, where a bound is known.
 
     Examples:
       tacit collect estimate campaign
+      tacit collect estimate north south
       tacit collect estimate campaign --json > result.json
       tacit collect estimate campaign --report result.html
       tacit collect estimate campaign --honest 0.5
     """
     file = None if report is None else OutputFile(report)
-    place = Folder(folder)
-    stages = place.stages()
+    place, stages = Folder(folders[0]), stages_of(list(map(Folder, folders)))
     result = replace(
         evaluation_of(place.campaign, stages, place.open_stage().size),
         shuffled=shuffled_of(place.campaign.terms, stages[0].sealed, honest),

@@ -10,21 +10,12 @@ from tacit.operating import logs
 from tacit.running.session.toml_source import host_and_port
 
 
-def _address(
-    context: click.Context, option: click.Parameter, text: str | None
-) -> tuple[str, int] | None:
-    try:
-        return None if text is None else host_and_port(text)
-    except ValueError as error:
-        raise click.BadParameter(f"an address {error}") from None
-
-
 def operator_options(command: Any) -> Any:
     """The options of a command, which gets ``metrics``; its log begins before it."""
     metrics = click.option(
         "--metrics",
         metavar="HOST:PORT",
-        callback=_address,
+        callback=lambda context, option, text: host_and_port(text) if text else None,
         envvar="TACIT_METRICS",
         show_envvar=True,
         help="Answer /health and /metrics (Prometheus) at this address, for operators only.",

@@ -155,6 +155,12 @@ class StoredReports:
             return reduce(np.add, pool.map(partial(devices.counts_of_batches, query), shares))
 
 
+def sum_of(stored: Sequence[StoredReports]) -> StoredReports:
+    """The reports of one stage in several folders."""
+    opened = [each.opened for each in stored if len(each.opened)] or [stored[0].opened]
+    return StoredReports(tuple(chain(*(each.files for each in stored))), np.concatenate(opened))
+
+
 def parts_of_batch(path: Path) -> Iterator[Payloads]:
     """The payloads of a sealed batch, a part at a time, shape (m, bytes)."""
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
@@ -220,20 +226,30 @@ class Folder:
     reports : where logs and batches are.
     spent : where tokens of sealed batches are.
     coordinator_key : the key that signs the campaign and its stages.
+    token_key : the key of this folder's tokens, which no other collector takes.
     """
 
     def __init__(self, path: Path) -> None:
         self.path, self.reports, self.spent = path, path / "reports", path / "spent"
         self.coordinator_key = path / "keys" / "coordinator.key"
+        self.token_key = path / "keys" / "tokens.key"
 
     def signed(self, terms: Terms) -> Campaign:
         """The campaign of these terms: the one that is there, or a new one, signed now.
 
+        A further collector's folder has the campaign that the first one signed, and its own tokens.
+
         Raises
         ------
-        CampaignError : where the folder has a campaign with other terms; devices would refuse it.
+        CampaignError : where the folder has a campaign with other terms, which devices would
+            refuse, or of several stages that another collector signed: the second follows from all
+            reports of the first.
         """
+        for folder in (self.reports, self.spent):
+            folder.mkdir(parents=True, exist_ok=True)
         if (self.path / "campaign.json").exists():
+            if terms.reports.stages > 1:
+                self._signer()
             there = {**self.campaign.signed.content}
             there.pop("report")
             if there != terms.to_content():
@@ -245,8 +261,6 @@ class Folder:
                     " devices refuse a campaign that changed: take another name and folder"
                 )
             return self.campaign
-        for folder in (self.reports, self.spent):
-            folder.mkdir(parents=True, exist_ok=True)
         files.private_folder(self.coordinator_key.parent)
         query = stage_query(terms, [])
         _report_size(terms, query)
@@ -270,8 +284,7 @@ class Folder:
     @cached_property
     def tokens(self) -> Tokens:
         """The campaign's tokens, under a key that is made at its first use."""
-        key = stored_secret(self.path / "keys" / "tokens.key")
-        return Tokens(key, self.campaign.digest)
+        return Tokens(stored_secret(self.token_key), self.campaign.digest)
 
     def reserve_tokens(self, count: int) -> int:
         """The first of so many serial numbers that are never given again."""
@@ -393,6 +406,27 @@ class Folder:
         if not path.exists():
             raise CampaignError(f"{path} does not exist")
         return Signed.from_json(path.read_bytes())
+
+
+def stages_of(folders: Sequence[Folder]) -> list[StoredReports]:
+    """What all collectors of a campaign took, in every stage.
+
+    A token is spent once: one collector has a folder (``Folder.owned``), and takes only tokens made
+    with its folder's key. Where two folders had one key, each would take a token once.
+
+    Raises
+    ------
+    CampaignError : for folders of different campaigns, or with the same key.
+    OSError : where a key is not there.
+    """
+    if len({folder.campaign.signed.to_json() for folder in folders}) > 1:
+        raise CampaignError("the folders are of different campaigns: estimate each separately")
+    if len(folders) > 1 and len({each.token_key.read_bytes() for each in folders}) < len(folders):
+        raise CampaignError(
+            "two folders have the same key of tokens, and a token may count in both: leave out the "
+            "copy; a further collector's folder begins with campaign.json alone"
+        )
+    return [sum_of(each) for each in zip(*(folder.stages() for folder in folders), strict=True)]
 
 
 def _report_size(terms: Terms, query: Query) -> int:

@@ -139,11 +139,10 @@ class Collector:
         return Operated(checks, self._metrics, {"/estimate": self._estimate})
 
     def _metrics(self) -> list[Any]:
-        counts = dict(self._intake.counters)
+        counts, waiting = dict(self._intake.counters), self._queue.qsize()
         return [
             counter("tacit_reports_total", "Reports that came.", "outcome", counts),
-            gauge("tacit_waiting_reports", "Reports to be written.", self._queue.qsize()),
-            gauge("tacit_stage", "The stage whose reports are taken.", self._intake.open.number),
+            gauge("tacit_waiting_reports", "Reports that wait to be written.", waiting),
         ]
 
     def _estimate(self) -> dict[str, Any]:

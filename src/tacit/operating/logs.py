@@ -10,8 +10,7 @@ import logging
 from datetime import UTC, datetime
 
 LOG = logging.getLogger("tacit")
-PLAIN, TEXT, JSON = "plain", "text", "json"
-FORMATS = (PLAIN, TEXT, JSON)
+FORMATS = PLAIN, TEXT, JSON = "plain", "text", "json"
 """Lines as a terminal shows them, without a log; with time and level; as JSON."""
 
 
@@ -67,5 +66,5 @@ def is_logging() -> bool:
 def logged(line: str, level: int = logging.INFO) -> bool:
     """Write a line into the log, if there is one; whether there is."""
     if is_logging():
-        LOG.log(level, "%s", line)
+        LOG.log(level, "%s", line.removeprefix("tacit: "))
     return is_logging()

@@ -201,11 +201,11 @@ def start_server(
 def operated(coordinator: Coordinator, server: programs.Program) -> Operated:
     """What a running server tells who operates it."""
     host, port = coordinator.address()
+    name, text = "tacit_admitted_parties", "Parties whose node keys may connect."
     checks = {
         "process": lambda: server.is_running and programs.is_listening(host, port),
         "disk": lambda: takes_writes(coordinator.private),
     }
-    name, text = "tacit_admitted_parties", "Parties whose node keys may connect."
     return Operated(checks, lambda: [gauge(name, text, len(coordinator.registered()))])
 
 

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from tacit.ledger.ledger import Ledger
 from tacit.operating.answers import Operated, counter, gauge, takes_writes
@@ -53,11 +52,9 @@ class NodeWatch:
         if LOST in line or REACHED in line:
             self.is_connected = REACHED in line
         words = user_line(line)
-        if not words:
-            return ""
         known = EVENTS.match(words)
-        event = known[0] if known else OTHER
-        self.events[event] += 1
+        event = known[0] if known else OTHER if words else ""
+        self.events.update([event] if event else [])
         return event
 
     def operated(self) -> Operated:
@@ -68,13 +65,14 @@ class NodeWatch:
             "disk": lambda: takes_writes(ledger.parent),
             "ledger": lambda: not ledger.exists() or _is_readable(ledger),
         }
-        return Operated(checks, self._metrics)
-
-    def _metrics(self) -> list[Any]:
-        return [
-            gauge("tacit_connected", "Whether the server is reached.", self.is_connected),
-            counter("tacit_events_total", "What came.", "event", dict(self.events)),
-        ]
+        connected, came = "Whether the server is reached.", "What came of the server's messages."
+        return Operated(
+            checks,
+            lambda: [
+                gauge("tacit_connected", connected, self.is_connected),
+                counter("tacit_events_total", came, "event", dict(self.events)),
+            ],
+        )
 
 
 def _is_readable(ledger: Path) -> bool:

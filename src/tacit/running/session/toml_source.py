@@ -28,7 +28,7 @@ def host_and_port(text: str) -> tuple[str, int]:
     """
     host, _, port = text.rpartition(":")
     if not (host and re.fullmatch("[0-9]{1,5}", port) and 0 < int(port) < 2**16):
-        raise ValueError(f"must be host:port, got {text!r}")
+        raise ValueError(f"an address must be host:port, got {text!r}")
     return host.strip("[]"), int(port)
 
 
@@ -205,7 +205,7 @@ class Table:
         try:
             return host_and_port(str(value))
         except ValueError as error:
-            self.refuse(key, f"{key} {error}")
+            self.refuse(key, str(error).replace("an address", key, 1))
 
     def period(self, key: str) -> timedelta | None:
         """A span of time, as 12h, 90d, 4w or 1y."""
