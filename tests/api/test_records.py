@@ -78,7 +78,7 @@ def test_files_are_clients(tmp_path: Path) -> None:
     "records", [None, 3, [SCORES, LABELS], np.array(SCORES), [], (SCORES,), b"no-such-file.csv"]
 )
 def test_what_is_no_record_is_refused_with_what_is(records: Any) -> None:
-    with pytest.raises(TypeError, match="records must be Clients, a data frame, a pair"):
+    with pytest.raises(TypeError, match="records must be Clients, a data frame"):
         clients_of(records)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -143,8 +143,7 @@ class Influences:
             stated = None if lead or not same_cells else clients.summed(self._functions())
             if stated is not None:
                 return stated
-            parts = (self.totals(batch) for batch in clients.batches())
-            return reduce(np.add, parts)
+            return clients.added(self.totals)
         if lead and same_cells and clients.records >= MOMENTS_FROM:
             return self._totals_by_moments(clients)
         rows = max(1, RECORDS_AT_ONCE // max(int(np.prod(lead)), 1))

@@ -423,6 +423,10 @@ class Clients:
         """The records in batches that fit into memory, each of all clients; here there is one."""
         yield self
 
+    def added(self, numbers: Callable[[Clients], NDArray[np.int64]]) -> NDArray[np.int64]:
+        """The sum of whole numbers over batches, each of all clients; here there is one."""
+        return numbers(self)
+
     def rescored(
         self,
         rising: Callable[[NDArray[np.float64]], NDArray[np.float64]],

@@ -20,7 +20,7 @@ from tacit.data.engines.persons import counted_relation, nobodys_statement, spre
 from tacit.data.engines.pieces import ScorePieces, counting, summing
 from tacit.data.engines.ranking import Ascending
 from tacit.data.engines.statements import ConstantTable, plain_text
-from tacit.data.engines.stored import batch_of
+from tacit.data.engines.stored import Stored, batch_of
 from tacit.data.errors import DataError, no_column
 from tacit.data.form import reads_as_number, with_remedy
 from tacit.data.persons import WITHOUT_PERSON, marks, warn_of_spread
@@ -75,7 +75,7 @@ class _OtherRecordsError(Exception):
     """A batch is not of the records that were summarised."""
 
 
-class EngineRecords:
+class EngineRecords(Stored):
     """The records of a table, as ``StoredClients`` asks for them.
 
     Its attributes are those of ``Stored``; anyone who makes it may give the clients other names.

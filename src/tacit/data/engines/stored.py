@@ -7,7 +7,7 @@ that need all records at once read them into memory, at their first use.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from typing import Protocol
 
 import numpy as np
@@ -25,6 +25,9 @@ from tacit.data.units import LinearMap
 from tacit.metrics.cells.score_scale import ScoreScale
 
 Map = Callable[[Floats], Floats]
+
+Numbers = Callable[[Clients], Integers]
+"""Whole numbers of clients, which add up over batches of all of them: int64, of one shape."""
 
 
 class Stored(Protocol):
@@ -68,6 +71,10 @@ class Stored(Protocol):
 
     def batches(self) -> Iterator[Clients]:
         """All records, in batches of all K clients, some of which are without records in them."""
+
+    def added(self, numbers: Numbers) -> Integers:
+        """The sum of the numbers of all batches."""
+        return reduce(np.add, map(numbers, self.batches()))
 
     def ascending(self) -> Iterator[Ascending]:
         """All records in ascending order of their scores, with ``2 * client + label``."""
@@ -154,7 +161,7 @@ class StoredClients(Clients):
             counted = self.stored.counts(known, by_group)
         if counted is not None:
             return counted
-        return reduce(np.add, (batch.counts_in(edges, by_group) for batch in self.batches()))
+        return self.added(partial(_counts, edges, by_group))
 
     def summed(self, functions: ClassFunctions) -> Integers | None:
         """Sums over records' positions by a statement, where linear maps and a scale give these."""
@@ -169,7 +176,11 @@ class StoredClients(Clients):
     def batches(self) -> Iterator[Clients]:
         """The records in batches that fit into memory, each of all clients."""
         for batch in self.stored.batches():
-            yield batch.rescored(self._mapped, self.unit) if self._maps else batch
+            yield _images(self._maps, self.unit, batch)
+
+    def added(self, numbers: Numbers) -> Integers:
+        """The sum of the numbers of all batches, which whoever has the records may compute."""
+        return self.stored.added(partial(_numbers, numbers, self._maps, self.unit))
 
     @property
     def ranking(self) -> Ranking:
@@ -238,9 +249,7 @@ class StoredClients(Clients):
     _rising: bool
 
     def _mapped(self, scores: Floats) -> Floats:
-        for each in self._maps:
-            scores = each(scores)
-        return scores
+        return _image(self._maps, scores)
 
     @cached_property
     def _loaded(self) -> Clients:
@@ -259,6 +268,26 @@ class StoredClients(Clients):
         known = Categories(self.stored.groups, groups) if len(self.stored.groups) > 1 else None
         made = Clients(scores, labels, self.offsets, self.names, unit=self.unit, _checked=True)
         return made if known is None else made.with_categories(known)
+
+
+def _image(maps: Sequence[Map], scores: Floats) -> Floats:
+    """The scores' images under maps one after another."""
+    return reduce(lambda image, each: each(image), maps, scores)
+
+
+def _images(maps: Sequence[Map], unit: str | None, batch: Clients) -> Clients:
+    """A batch with its scores' images."""
+    return batch.rescored(partial(_image, maps), unit) if maps else batch
+
+
+def _numbers(numbers: Numbers, maps: Sequence[Map], unit: str | None, batch: Clients) -> Integers:
+    """The numbers of a batch with its scores' images."""
+    return numbers(_images(maps, unit, batch))
+
+
+def _counts(edges: Floats, by_group: bool, batch: Clients) -> Integers:
+    """A batch's counts."""
+    return batch.counts_in(edges, by_group)
 
 
 def batch_of(
@@ -286,7 +315,7 @@ def batch_of(
     return Clients(scores, labels, offsets, categories=groups, _checked=True)
 
 
-class CountedRecords:
+class CountedRecords(Stored):
     """Counts of records by client, class and cell, as an engine returned them.
 
     Parameters
