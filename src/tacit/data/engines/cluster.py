@@ -304,7 +304,7 @@ class ClusterRecords(Stored):
 
     def __init__(self, cluster: Cluster, columns: Columns) -> None:
         self._cluster, self._reader = cluster, BatchReader(cluster.source, columns)
-        self.groups = columns.classes
+        self.groups, self.knows_persons = columns.classes, False
         header = Table(cluster.source, cluster.columns, iter)
         self._names = readable(header, columns, Location(cluster.source))
         rows = self._added(self._reader.summary, SUMMARY).to_pylist()
@@ -370,6 +370,19 @@ class ClusterRecords(Stored):
         """
         raise self._stays
 
+    def counted(self, per_person: int, seed: bytes) -> ClusterRecords:
+        """Nothing is known of persons.
+
+        Raises
+        ------
+        DataError : always.
+        """
+        raise NO_PERSONS
+
+    def pooled(self) -> ClusterRecords:
+        """The same records as those of one client."""
+        return ClusterRecords(self._cluster, replace(self._reader.columns, client=None))
+
     @property
     def _stays(self) -> DataError:
         return DataError(
@@ -380,6 +393,12 @@ class ClusterRecords(Stored):
     def _added(self, work: Work, tally: Tally) -> pa.Table:
         with named_errors(self._cluster.source):
             return self._cluster.added(self._names, work, tally)
+
+
+NO_PERSONS = DataError(
+    "a person's records are not drawn on a cluster: write the records to Parquet files, and name "
+    "these with the column of persons"
+)
 
 
 @contextmanager
@@ -432,10 +451,7 @@ def from_cluster(
     """
     cluster = ENGINES[type(records).__module__.partition(".")[0]]
     if person is not None:
-        raise DataError(
-            "a person's records are not drawn on a cluster: write the records to files, and name "
-            "these with the column of persons"
-        )
+        raise NO_PERSONS
     columns = Columns((score,), label, client, None, group, unit=unit, classes=tuple(group_names))
     with named_errors(cluster.source):
         opened = cluster(records)
