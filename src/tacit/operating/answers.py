@@ -116,7 +116,7 @@ def telling(address: tuple[str, int] | None, told: Operated) -> Iterator[None]:
     try:
         server, _ = prometheus().start_http_server(port, host, registry)
     except OSError as error:
-        raise ValueError(f"metrics cannot be at {host}, port {port}: {error}") from None
+        raise ValueError(f"metrics cannot be at {host}, port {port}: {error.strerror}") from None
     metrics = server.get_app()
 
     def answered(request: dict[str, Any], begin: Callable[..., Any]) -> Any:

@@ -18,6 +18,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tacit.ledger.ledger import Ledger
@@ -58,6 +59,7 @@ class Terminals:
         path = f"{TACIT.parent}{os.pathsep}{os.environ['PATH']}"
         self._environment = {**os.environ, "PATH": path}
         self._open: list[tuple[programs.Program, str]] = []
+        self.operators = list[str]()
 
     def type(self, line: str) -> str:
         """Type a line; what it printed, if it ended."""
@@ -71,7 +73,9 @@ class Terminals:
     def _go_on(self, line: str, ready: str) -> None:
         log = self.folder / f"terminal-{len(self._open)}.log"
         command = f"cd '{self.folder}' && exec {line}"
-        program = programs.Program(["bash", "-c", command], self._environment, log)
+        self.operators.append(f"127.0.0.1:{programs.free_port()}")
+        environment = {**self._environment, "TACIT_METRICS": self.operators[-1]}
+        program = programs.Program(["bash", "-c", command], environment, log)
         self._running.enter_context(program)
         if line.startswith("tacit serve"):
             program.wait_until(lambda: "c may connect" in program.said(), processes.WAIT)
@@ -97,6 +101,9 @@ def test_the_walk_through_of_the_documents(tmp_path: Path) -> None:
         terminals = Terminals(tmp_path, running)
         for line in walk_through():
             said[line] = terminals.type(line.replace("8443", port))
+        for address in terminals.operators:
+            health = httpx.get(f"http://{address}/health", trust_env=False)
+            assert (health.status_code, set(health.json().values())) == (200, {"ok"})
         assert processes.processes_in(tmp_path)
     assert processes.nothing_left(tmp_path)
     status, run = (

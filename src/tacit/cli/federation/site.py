@@ -287,11 +287,14 @@ def _show_terms(party: Path) -> PartyDesk:
     desk = PartyDesk.open(party)
     desk.plan.agreement()
     preview.check_records(desk)
+    doubts = preview.doubts(desk)
     if is_logging():
-        show(f"records, plan and keys are checked; what joining means is shown by: {TERMS}")
+        show(f"checked records, plan and keys; what joining means is shown by: {TERMS}")
+        if doubts:
+            complain(f"there are doubts about records or ledger, shown by: {TERMS}")
         return desk
     show_rows(preview.preview(desk))
-    for sentence in preview.doubts(desk):
+    for sentence in doubts:
         complain(f"tacit: warning: {sentence}")
     return desk
 
