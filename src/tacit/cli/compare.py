@@ -40,12 +40,7 @@ from tacit.results.text import as_lines
     "are private, too.",
 )
 @record_options.run_options
-@click.option(
-    "--ledger",
-    metavar="FILE",
-    help="A ledger that the run debits before anything is computed, about the data set "
-    "--federation or its only one.",
-)
+@click.option("--ledger", metavar="FILE", help=record_options.LEDGER)
 @terminable()
 @record_options.gathered_columns(score=None, versus=None)
 def compare(
@@ -90,7 +85,7 @@ def compare(
     )
     if not asked.names:
         comparison = replace(comparison, run=replace(comparison.run, participants=()))
-    rows = [*comparison.to_rows(), *record_options.ledger_rows(asked, comparison.run.spent)]
+    rows = [*comparison.to_rows(), *record_options.ledger_rows(asked)]
     warnings = comparison.run.warnings
     output.show(comparison.to_dict(), lambda: as_lines(rows, warnings))
     if picture is not None:

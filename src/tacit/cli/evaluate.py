@@ -139,8 +139,8 @@ NEEDING_RECORDS = (
     multiple=True,
     callback=one_or_by_name,
     metavar="[CLIENT=]FILE",
-    help="A ledger that the run debits before anything is computed, about the data set "
-    "--federation or its only one. With --engine spu and CLIENT=: one for each client that exists.",
+    help=f"{record_options.LEDGER} With --engine spu: that of CLIENT, "
+    "which debits it before it answers; one for each client that exists.",
 )
 @terminable()
 @record_options.gathered_columns()
@@ -231,7 +231,7 @@ def evaluate(
     )
     fits = asked.calibrate is not None and result.has_signal
     fitted = result.calibrator(asked.calibrate) if fits else None
-    told = [] if ledgers else record_options.ledger_rows(asked, result.spent)
+    told = [] if ledgers else record_options.ledger_rows(asked)
     output.show(_content(result, fitted), lambda: _lines(result, fitted, told))
     if picture is not None:
         picture.save(result.plot().figure)

@@ -72,8 +72,8 @@ def evaluate_by_group(
     )
     if not asked.names:
         result = _without_names(result)
-    told = ledger_rows(asked, result.spent)
-    output.show(result.to_dict(), lambda: as_lines([*result.to_rows(), *told], result.warnings))
+    rows = [*result.to_rows(), *ledger_rows(asked)]
+    output.show(result.to_dict(), lambda: as_lines(rows, result.warnings))
     if picture is not None:
         picture.save(draw_groups(result))
     check_signal(result.has_signal)

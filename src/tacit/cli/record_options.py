@@ -31,10 +31,8 @@ from tacit.data.reading import FileColumns
 from tacit.data.tables import RECORD_FILES
 from tacit.data.units import PROBABILITY, check_unit
 from tacit.privacy import composition
-from tacit.privacy.cost import Cost
 from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState
-from tacit.running.run_ledger import WITHOUT, RunLedger
 from tacit.running.spending import counted_clients, unit_of
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -350,13 +348,18 @@ def split_clients(clients: Clients, asked: SimpleNamespace, by: Any = "uniform")
     return replace(dealt, unit=clients.unit, left_out=left_out)
 
 
-def ledger_rows(asked: SimpleNamespace, spent: Cost) -> list[tuple[str, str]]:
-    """What a run that is no simulation left of a ledger's limits, or that none remembers it."""
+LEDGER = (
+    "A ledger that the run debits before anything is computed, about the data set --federation or "
+    "its only one."
+)
+
+
+def ledger_rows(asked: SimpleNamespace) -> list[tuple[str, str]]:
+    """Which ledger a run debited, or that none remembers it; nothing of a simulation."""
     if asked.split is not None or asked.seed is not None:
         return []
-    if asked.ledger is None:
-        return [("ledger", WITHOUT)]
-    return [("ledger", line) for line in RunLedger(asked.ledger, asked.federation).lines(spent)]
+    without = "none: nothing remembers what was spent (--ledger FILE)"
+    return [("ledger", without if asked.ledger is None else f"{asked.ledger}, debited")]
 
 
 FEDERATION = click.option(

@@ -24,7 +24,7 @@ from tacit.protocol.settings import known_settings
 from tacit.results import evaluation
 from tacit.results.run import LeftOut, Traffic
 from tacit.running.mpc.runner import NO_LEDGERS, Ledgers, run_mpc
-from tacit.running.run_ledger import UNDEBITED, RunLedger
+from tacit.running.run_ledger import UNDEBITED, debit_run
 from tacit.running.simulation import Run, replicate, simulate
 from tacit.running.spending import counted_clients, per_record, unit_of
 from tacit.running.units import result_unit, taken_by
@@ -63,7 +63,7 @@ class Setup:
     state : the clients' state.
     federation, engine, ledgers : as for ``tacit.evaluate``.
     given : the records as they were given to ``of``.
-    ledger : what a run that is no simulation debits; None for nothing.
+    ledger : the file that a run that is no simulation debits; None for none.
     """
 
     clients: Clients
@@ -75,7 +75,7 @@ class Setup:
     engine: Engine
     ledgers: Ledgers
     given: Clients
-    ledger: RunLedger | None
+    ledger: str | os.PathLike[str] | None
 
     @classmethod
     def of(
@@ -126,20 +126,13 @@ class Setup:
         source = noise_source(clients, seed, engine) if noise is None else noise
         stored, most = tp.ClientState() if state is None else state, unit_of(clients, per_person)
         counted, inside = counted_clients(clients, most, stored, source)
-        book = None if ledger is None else RunLedger(ledger, federation)
-        return cls(
-            counted, inside, source, most, stored, federation, engine, ledgers, clients, book
-        )
+        asked = (federation, engine, ledgers)
+        return cls(counted, inside, source, most, stored, *asked, clients, ledger)
 
     @property
     def simulated(self) -> bool:
         """Whether the clients do not exist, or the noise is not fit for a release."""
         return self.clients.simulated or not isinstance(self.source, tp.SystemNoise)
-
-    @property
-    def undebited(self) -> tuple[str, ...]:
-        """The warning that a ledger was given and, in a simulation, not debited."""
-        return (UNDEBITED,) if self.ledger is not None and self.simulated else ()
 
     def debit(self, *protocols: tp.Protocol, exact: bool = False) -> None:
         """Debit runs of these protocols together, before any of them computes anything.
@@ -151,13 +144,14 @@ class Setup:
 
         Raises
         ------
-        BudgetError, ValueError, OSError : as ``RunLedger.debit``.
+        BudgetError, ValueError, OSError : as ``debit_run``.
         """
         if self.ledger is None or self.simulated:
             return
-        costs = [composition.of_person(each.guarantee, self.per_person) for each in protocols]
-        cost = sum([*costs, *(tp.UNPROTECTED,) * exact], tp.NOTHING)
-        self.ledger.debit(self.given, protocols[0].name, cost)
+        cost = tp.UNPROTECTED if exact else tp.NOTHING
+        for each in protocols:
+            cost += composition.of_person(each.guarantee, self.per_person)
+        debit_run(self.ledger, self.federation, self.given, protocols[0].name, cost)
 
     def evaluated(
         self, protocol: tp.Protocol, *also: tp.Protocol, exact: bool = False
@@ -249,6 +243,7 @@ class Setup:
         clients, source = self.clients, self.source
         by_processes = self.engine == "spu"
         computed = HERE if by_processes else IDEAL
+        undebited = (UNDEBITED,) * (self.simulated and self.ledger is not None)
         return evaluation.evaluation_of(
             protocol,
             run.server_result if known is None else known,
@@ -258,11 +253,7 @@ class Setup:
             clients=clients.count,
             noise=noise_name(source) if protocol.draws_noise else "none",
             exact=exact,
-            before=(
-                *simulation_warnings(clients, source),
-                *self.undebited,
-                *((computed,) if run.mpc else ()),
-            ),
+            before=(*simulation_warnings(clients, source), *undebited, *(computed,) * run.mpc),
             names=clients.names,
             federation=self.federation,
             simulated=self.simulated,

@@ -118,7 +118,7 @@ def evaluate_groups(
             source=evaluating.noise_source(members, seeds[index], engine),
             state=tp.ClientState(),
             federation=None if federation is None else f"{federation}, group {name}",
-            ledger=None,
+            ledger=setup.ledger if setup.simulated else None,
         )
         try:
             result = part.evaluated(protocol, exact=exact and not _lacks_a_class(members, protocol))
@@ -130,7 +130,7 @@ def evaluate_groups(
             continue
         results.append(Group(name, size, result))
         costs.append(result.spent)
-    notes = (*setup.undebited, *((READ_OFF,) if hidden and not groups.agreed else ()))
+    notes = (READ_OFF,) if hidden and not groups.agreed else ()
     return GroupedEvaluation(
         tuple(results),
         worst_case(costs),
