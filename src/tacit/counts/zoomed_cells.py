@@ -10,6 +10,7 @@ kind; all are public and fixed, and noisy counts choose among them only.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -280,10 +281,13 @@ def round_numbers(low: float, high: float, most: int) -> Floats:
     >>> round_numbers(0.295, 0.306, 5).tolist()
     [0.3]
     """
-    if not (np.isfinite(low) and np.isfinite(high)):
+    if not -np.inf < low < high < np.inf:
         return np.zeros(0)
+    # of a power wider than the cell there is at most one multiple, also one of the lesser powers
+    width = min(max(float(high) - float(low), 10.0**-LARGEST_POWER), 10.0**LARGEST_POWER)
+    fewest_digits = max(-math.ceil(math.log10(width)) - 1, -LARGEST_POWER)
     best = np.zeros(0)
-    for digits in range(-LARGEST_POWER, LARGEST_POWER + 1):
+    for digits in range(fewest_digits, LARGEST_POWER + 1):
         # an exact power of ten, and a division that is rounded once: the double that is written
         first, last = low * 10.0**digits, high * 10.0**digits
         if last - first > most + 1 or abs(last) > 2.0**53 or abs(first) > 2.0**53:
