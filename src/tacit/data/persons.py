@@ -83,14 +83,14 @@ def counted(
     codes = np.unique(persons, return_inverse=True)[1]
     together = np.unique(clients * (codes.max(initial=0) + 1) + codes, return_inverse=True)[1]
     order, place = _places(together)
-    crowded = np.bincount(together)[together] > most
+    dense = np.bincount(together)[together] > most
     drawn = np.zeros(persons.size, dtype=np.uint64)
-    for record in np.flatnonzero(crowded).tolist():
+    for record in np.flatnonzero(dense).tolist():
         drawn[record] = _lot(seed, persons[record], int(clients[record]), int(place[record]))
     by_lot = np.lexsort((drawn, together))
     lots = np.empty_like(place)
     lots[by_lot] = place[order]
-    return ~crowded | (lots < most)
+    return ~dense | (lots < most)
 
 
 def spread_persons(persons: NDArray[np.bytes_], offsets: NDArray[np.int64]) -> int:

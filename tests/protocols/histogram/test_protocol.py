@@ -23,7 +23,7 @@ from tacit.testing import checks
 from tests.federations import binormal_clients
 
 SHARED = ScoreHistogram("secure-sum", 1.0, 10, scale="even")
-LOOKS = ScoreHistogram("secure-sum", 1.0)
+ROUNDS = ScoreHistogram("secure-sum", 1.0)
 
 
 def test_exact_sums_name_no_guarantee() -> None:
@@ -121,7 +121,7 @@ class TestVanishedClients:
         assert any(f"supports epsilon {found.epsilon:.4g}" in w for w in run.server_result.warnings)
         assert run.spent == protocol.guarantee
 
-    @pytest.mark.parametrize("protocol", [SHARED, LOOKS])
+    @pytest.mark.parametrize("protocol", [SHARED, ROUNDS])
     def test_enough_dropouts_cover_them(self, protocol: ScoreHistogram, clients: Clients) -> None:
         protocol = replace(protocol, trust=SecureSum(0.2))
         run = simulate(clients, protocol, SimulatedNoise(1), asked=25)
@@ -142,7 +142,7 @@ class TestVanishedClients:
 
     def test_clients_that_vanish_between_the_rounds_end_the_run(self, clients: Clients) -> None:
         """The server is told of 20 answers to the first query and of 10 to the second."""
-        conversation = LOOKS.conversation(20)
+        conversation = ROUNDS.conversation(20)
         query = next(conversation)
         reply = query.step.answer(clients, query, SimulatedNoise(1), ClientState())
         query = conversation.send(reply)
@@ -165,8 +165,8 @@ TRIED = {
     "one-cut": ScoreHistogram("secure-sum", 8.0, height=1),
     "shared": SHARED,
     "little": ScoreHistogram("secure-sum", 0.01, 10),
-    "looks": LOOKS,
-    "looks-little": replace(LOOKS, epsilon=0.02),
+    "rounds": ROUNDS,
+    "rounds-little": replace(ROUNDS, epsilon=0.02),
     "local": ScoreHistogram("local", 1.0, scale="even"),
     "local-little": ScoreHistogram("local", 0.01, height=8),
     "local-much": ScoreHistogram("local", 30.0, height=1),

@@ -67,9 +67,9 @@ def test_the_traversal_stops_at_some_nodes_and_not_at_others() -> None:
 def test_a_forms_norm_is_that_of_its_matrix() -> None:
     rng = np.random.default_rng(0)
     for lowest in (False, True):
-        looked = rng.random(8) < 0.5
-        stopped = ~looked & (rng.random(8) < 0.5)
-        forms = Forms.of(looked, stopped, lowest)
+        after_rounds = rng.random(8) < 0.5
+        stopped = ~after_rounds & (rng.random(8) < 0.5)
+        forms = Forms.of(after_rounds, stopped, lowest)
         identity = np.eye(16)
         children = np.stack([identity, np.zeros((16, 16))], axis=-2)
         matrix = forms.influences(children)[:, 1].T

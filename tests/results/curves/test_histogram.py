@@ -249,8 +249,8 @@ class TestDebiasedError:
 def test_figures_of_exact_counts_come_from_the_finest_cells() -> None:
     """Of crowded scores, whose buckets are far wider than cells; beside scikit-learn's figures."""
     scores, labels = tacit.binormal_scores(600, 1400, 0.8, seed=3)
-    crowded = np.clip(scores, 1e-9, 1 - 1e-9) ** 6
-    clients = Clients.split(crowded, labels, 10, seed=0)
+    dense = np.clip(scores, 1e-9, 1 - 1e-9) ** 6
+    clients = Clients.split(dense, labels, 10, seed=0)
     protocol = PublishedHistogram("exact-sum", buckets=4)
     histogram = histogram_of(clients, protocol)
     known = clients.labels, clients.scores
