@@ -118,7 +118,7 @@ def test_a_handful_of_scores_do_not_err_more_than_is_stated(
 ) -> None:
     """Seven values at random places in 24 files, of which flat cells hold one or several.
 
-    95 % of 240 intervals are to hold the exact AUC, of which 80 % are asked for: the runs of a
+    95 % of 120 intervals are to hold the exact AUC, of which 80 % are asked for: the runs of a
     file share what its cells hide, so that the mean of 24 files has a standard error of at most
     0.045, and a false alarm is 4 in 10,000. Where ties in flat cells go unnoticed, 50 to 70 % do.
     """
@@ -128,7 +128,7 @@ def test_a_handful_of_scores_do_not_err_more_than_is_stated(
         scores, labels = binormal_scores(1000, 3000, 0.8, seed=seed)
         ranks = np.digitize(scores, np.quantile(scores, np.linspace(0, 1, 8)[1:-1]))
         clients = Clients.split(np.sort(rng.beta(1.2, 2.5, 7))[ranks], labels, clients=5, seed=0)
-        runs = repeat_results(clients, ScoreHistogram(trust, epsilon, aim=aim), 10, seed=seed)
+        runs = repeat_results(clients, ScoreHistogram(trust, epsilon, aim=aim), 5, seed=seed)
         stated = np.hypot(runs.privacy_error, runs.approximation_error)
         held.append(np.abs(runs.value - exact_auc(clients)) < 1.96 * stated)
     assert np.mean(held) > 0.8

@@ -20,7 +20,8 @@ from tacit.privacy.noise import SimulatedNoise
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.results.curves.histogram import Histogram
-from tacit.results.measures.catalogue import rates_at
+from tacit.results.measures.catalogue import CATALOGUE, rates_at
+from tacit.results.measures.figures import CellView
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
 from tests.metrics.test_functional import REFERENCES
@@ -109,9 +110,12 @@ class TestAtAThreshold:
         scores = np.round(np.clip(rng.normal(0.4 + 0.2 * labels, 0.2), 0, 1), 2)
         stored = Clients.from_arrays(scores, labels)
         histogram = histogram_of(stored, ScoreHistogram("exact-sum", height=6, scale="even"))
+        thresholds = rng.uniform(0.1, 0.9, 1000)
+        [recall] = [each for each in CATALOGUE if "sensitivity" in each.names]
         ratios = []
-        for threshold in rng.uniform(0.1, 0.9, 1000).tolist():
-            rate = rates_at(histogram, threshold)["recall"]
+        for threshold, rate in zip(
+            thresholds, recall.measures(CellView.of(histogram), tuple(thresholds)), strict=True
+        ):
             missed = rate.value - float(np.mean(scores[labels == 1] >= threshold))
             ratios.append((missed / rate.approximation_error) ** 2)
         assert 0.5 < np.mean(ratios) < 1.2
