@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from tacit import Clients, PublishedHistogram, ScoreHistogram, binormal_scores, evaluate
+from tacit import Clients, ScoreHistogram, binormal_scores, evaluate
 from tacit.counts.tree_budget import epsilon_by_level
 from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol import UNPROTECTED, ClientState, DataError, Histogram, SecureSum, ServerResult
@@ -63,14 +63,6 @@ class TestWithoutNoise:
         assert server_result.privacy_error == 0
         assert float(server_result.approximation_error) < 1e-4
         assert abs(server_result.value - exact_auc(clients)) < 3 * server_result.approximation_error
-
-    @pytest.mark.parametrize("height", [1, 6, 10])
-    @pytest.mark.parametrize("aim", ["auc", "curves", "all"])
-    def test_distributed_counts_are_exact(self, height: int, aim: Any) -> None:
-        clients = binormal_clients(300, 500, 4)
-        protocol = PublishedHistogram("secure-sum", 1.0, height, aim=aim)
-        histogram = histogram_of(simulate(clients, protocol, NoNoise()).server_result).counts
-        np.testing.assert_allclose(histogram, cells_of(clients, height), atol=1e-9)
 
 
 @pytest.fixture(scope="module")
