@@ -86,12 +86,12 @@ def test_the_interval_holds_the_exact_auc_of_crowded_scores(tmp_path: Path) -> N
     scores, labels = tacit.binormal_scores(400, 600, 0.8, seed=0)
     inside = np.clip(scores, 1e-6, 1 - 1e-6)
     made = tmp_path / "crowded.csv"
-    crowded = 1 / (1 + (1 / inside - 1) ** 6)
-    pa_csv.write_csv(pa.table({"score": crowded, "label": labels}), made)
+    dense = 1 / (1 + (1 / inside - 1) ** 6)
+    pa_csv.write_csv(pa.table({"score": dense, "label": labels}), made)
     options = ("--split", 3, *ENCRYPTED, "--most-records", 1000)
     printed = run(made, *options).stdout
     (line,) = [one for one in printed.splitlines() if one.startswith("certain range")]
     low, high = (float(word) for word in line.split() if word[0].isdigit())
-    assert low <= auc(crowded, labels) <= high
+    assert low <= auc(dense, labels) <= high
     assert "95 % interval" not in printed
     assert "standard error" not in printed

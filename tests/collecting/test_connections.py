@@ -59,11 +59,11 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     class Beginning(Connection):
         """Connections at which nobody looks before an event: a busy machine may send late."""
 
-        def _look(self, before: Any) -> None:
+        def _check(self, before: Any) -> None:
             if begins.is_set():
-                super()._look(before)
+                super()._check(before)
             else:
-                self._looking = self.loop.call_later(0.1, self._look, before)
+                self._checking = self.loop.call_later(0.1, self._check, before)
 
     monkeypatch.setattr(connections, "HEAD_SECONDS", 0.1)
     with running(folder, http=Beginning) as port:

@@ -432,9 +432,9 @@ def test_isotonic_agrees_with_scikit_learn(pairs: list[tuple[int, int]]) -> None
         cells.positives[filled] / cells.totals[filled],
         sample_weight=cells.totals[filled],
     )
-    knots, values = isotonic(cells)
+    borders, values = isotonic(cells)
     grid = np.linspace(0, 1, 101)
-    assert np.interp(grid, knots, values) == pytest.approx(reference.predict(grid), abs=1e-9)
+    assert np.interp(grid, borders, values) == pytest.approx(reference.predict(grid), abs=1e-9)
 
 
 def test_platt_agrees_with_scikit_learn_on_platts_targets() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tacit.local.ustatistic.kernels import Area, Gini, Kendall, Listed, Range, Scaled
 from tacit.protocol import SecureSum, SettingError, Trust, kind_of, protocol_names
-from tacit.protocol.settings import chosen, spelled, suggestion
+from tacit.protocol.settings import chosen, listed_name, suggestion
 from tacit.protocols.published.calibration import LevelSum
 
 KINDS = (Gini, Kendall, Area)
@@ -112,13 +112,13 @@ def test_a_choice_of_another_setting_is_read_as_its_text() -> None:
 @pytest.mark.parametrize("name", protocol_names())
 def test_every_protocol_is_found_in_every_spelling(name: str) -> None:
     for word in (name, name.upper(), name.replace("-", "_"), name.replace("-", "").title()):
-        assert spelled(word, protocol_names()) == name
+        assert listed_name(word, protocol_names()) == name
     assert kind_of(kind_of(name).__name__.upper() if name == "dpauc" else name.upper()).name == name
 
 
 def test_an_exact_name_wins_over_another_spelling() -> None:
-    assert spelled("a-b", ("ab", "a-b")) == "a-b"
-    assert spelled("A-B", ("ab", "a-b")) is None
+    assert listed_name("a-b", ("ab", "a-b")) == "a-b"
+    assert listed_name("A-B", ("ab", "a-b")) is None
 
 
 @pytest.mark.parametrize(

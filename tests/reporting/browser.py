@@ -46,6 +46,7 @@ def chromium() -> Iterator[Any]:
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         driver = Chrome(options=options, service=Service(str(DRIVER)))
+        driver.command_executor.client_config.timeout = SECONDS
         driver.set_script_timeout(SECONDS)
         driver.set_page_load_timeout(SECONDS)
         try:

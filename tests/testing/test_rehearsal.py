@@ -99,7 +99,7 @@ HARMLESS = [
 @pytest.mark.parametrize(
     "fault", [*HARMLESS, *MENDED], ids=lambda fault: f"{fault.action}-{fault.way}-{fault.round}"
 )
-@pytest.mark.parametrize("name", ["exact", "fedauc-adaptive", "histogram-looks"])
+@pytest.mark.parametrize("name", ["exact", "fedauc-adaptive", "histogram-rounds"])
 def test_a_fault_on_the_way_changes_nothing_and_costs_nothing(name: str, fault: Fault) -> None:
     """A message that is lost or damaged is sent again; one that comes twice is refused once."""
     run = rehearse(CLIENTS, PROTOCOLS[name], [fault], noise=silent, retries=fault in MENDED)
@@ -291,7 +291,7 @@ def refused(*run: Any, **given_settings: Any) -> list[Exception]:
         ("dpauc", "step", "share_scores", "has no step 'share_scores'"),
         ("dpauc", "step", ["x"], "has no step"),
         ("dpauc", "view", "sum", "asks for the view 'sum'"),
-        ("histogram-looks", "shared", {}, "cannot be answered"),
+        ("histogram-rounds", "shared", {}, "cannot be answered"),
         ("histogram", "clients", 50, "5 parties share the noise, and the message says 50"),
         ("histogram", "height", 2**40, "height must be 5, as agreed"),
         ("histogram", "view", "each", "asks for the view 'each'"),
@@ -452,7 +452,7 @@ def test_what_a_run_has_one_of_is_begun_once(protocol: Any, name: str, restarted
     with pytest.raises(messages.MalformedMessageError, match=r"have met|was answered"):
         party.answer(again)
     if not name:
-        party.anew().answer(again)
+        party.next_run().answer(again)
 
 
 @step(sums=lambda query: {"vector": (4096,)}, shares=unshared)

@@ -44,15 +44,15 @@ def spread(size: float, growth: float) -> list[float]:
     return [-cleared(-size * math.sinh(growth * (2 * k / cells - 1))) for k in range(1, cells // 2)]
 
 
-def knots_by_rule(name: str) -> list[float]:
+def borders_by_rule(name: str) -> list[float]:
     content = FILE["scales"][name]
     if "listed" in content:
         return [double(digits) for digits in content["listed"]]
     lower = spread(**FILE["reach"]["log-odds" if name == "probability" else name])
     if name != "probability":
-        return [*lower, 0.0, *(-knot for knot in reversed(lower))]
-    below = [cleared(1 / (1 + math.exp(-knot))) for knot in lower]
-    return [*below, 0.5, *(1 - knot for knot in reversed(below))]
+        return [*lower, 0.0, *(-border for border in reversed(lower))]
+    below = [cleared(1 / (1 + math.exp(-border))) for border in lower]
+    return [*below, 0.5, *(1 - border for border in reversed(below))]
 
 
 class ByRule:
@@ -60,16 +60,16 @@ class ByRule:
 
     def __init__(self, name: str) -> None:
         content = FILE["scales"][name]
-        self.knots = knots_by_rule(name)
+        self.borders = borders_by_rule(name)
         self.is_open = content["low"] is None
-        first, last = self.knots[0], self.knots[-1]
-        low = first - (self.knots[1] - first) if self.is_open else double(content["low"])
-        high = last + (last - self.knots[-2]) if self.is_open else double(content["high"])
-        self.ends = [low, *self.knots, high]
+        first, last = self.borders[0], self.borders[-1]
+        low = first - (self.borders[1] - first) if self.is_open else double(content["low"])
+        high = last + (last - self.borders[-2]) if self.is_open else double(content["high"])
+        self.ends = [low, *self.borders, high]
 
     def position(self, score: float) -> float:
-        last = len(self.knots)
-        cell = bisect_right(self.knots, score)
+        last = len(self.borders)
+        cell = bisect_right(self.borders, score)
         a, b = self.ends[cell], self.ends[cell + 1]
         if self.is_open and cell == 0:
             part = (b - a) / ((b - a) + (b - score))
@@ -82,7 +82,7 @@ class ByRule:
         return (cell + min(max(part, 0.0), 1.0)) / (last + 1)
 
     def score(self, position: float) -> float:
-        last = len(self.knots)
+        last = len(self.borders)
         scaled = position * (last + 1)
         cell = min(math.floor(scaled), last)
         part, a, b = scaled - cell, self.ends[cell], self.ends[cell + 1]
@@ -103,10 +103,10 @@ NAMES = list(FILE["scales"])
 
 @pytest.mark.parametrize("name", NAMES)
 def test_knots_by_the_rule_have_the_hash(name: str) -> None:
-    knots = knots_by_rule(name)
-    content = b"".join(struct.pack(">d", knot) for knot in knots)
-    assert len(knots) == FILE["scales"][name]["knots"]
-    assert scale_of(name).knots.tolist() == knots
+    borders = borders_by_rule(name)
+    content = b"".join(struct.pack(">d", border) for border in borders)
+    assert len(borders) == FILE["scales"][name]["knots"]
+    assert scale_of(name).borders.tolist() == borders
     assert sha256(content).hexdigest() == FILE["scales"][name]["sha256 of the knots"]
 
 
@@ -131,7 +131,7 @@ def scale_of(name: str) -> score_scale.ScoreScale:
         return score_scale.named_scale(name)
     content = FILE["scales"][name]
     ends = (None if content[end] is None else double(content[end]) for end in ("low", "high"))
-    return score_scale.ScoreScale(np.array(knots_by_rule(name)), *ends)
+    return score_scale.ScoreScale(np.array(borders_by_rule(name)), *ends)
 
 
 @pytest.mark.parametrize("entry", FILE["invalid"], ids=lambda entry: entry["about"])

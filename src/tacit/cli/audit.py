@@ -15,7 +15,7 @@ from click.exceptions import Exit
 from tacit.auditing import protocol_audit
 from tacit.auditing.inferring import Exposure
 from tacit.auditing.steps import MIN_FRACTION, StepAudit
-from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
+from tacit.cli.setting_options import Normalised, SettingsCommand, chosen_protocol
 from tacit.cli.shell import JsonOutput, json_option, prompt_interrupt
 from tacit.protocol import audits
 from tacit.protocol.registry import kind_of, protocol_names
@@ -160,7 +160,7 @@ ALL = "all"
 @click.option(
     "--protocol",
     "name",
-    type=Spelled((*protocol_names(), ALL)),
+    type=Normalised((*protocol_names(), ALL)),
     help="The protocol to attack.",
 )
 @click.option(

@@ -12,7 +12,7 @@ import numpy as np
 
 import tacit
 from tacit.cli import record_options
-from tacit.cli.setting_options import COMPARISONS, SettingsCommand, Spelled, chosen_protocol
+from tacit.cli.setting_options import COMPARISONS, Normalised, SettingsCommand, chosen_protocol
 from tacit.cli.shell import JsonOutput, check_signal, terminable
 from tacit.cli.sources import files_in_memory
 from tacit.data.clients import Clients
@@ -35,7 +35,7 @@ from tacit.results.text import as_lines
     "--protocol",
     default=next(iter(comparison_names()), None),
     show_default=True,
-    type=Spelled(comparison_names()),
+    type=Normalised(comparison_names()),
     help="What to run: fedauc, where the server may know scores, or score-histogram, where scores "
     "are private, too.",
 )

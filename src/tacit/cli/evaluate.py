@@ -14,7 +14,7 @@ import numpy as np
 import tacit
 from tacit.cli import evaluate_forms as forms
 from tacit.cli import record_options, sources
-from tacit.cli.setting_options import SettingsCommand, Spelled, as_names, chosen_protocol
+from tacit.cli.setting_options import Normalised, SettingsCommand, as_names, chosen_protocol
 from tacit.cli.shell import JsonOutput, check_signal, one_or_by_name, refuse, terminable
 from tacit.data.categories import scored_classes
 from tacit.data.clients import Clients
@@ -50,13 +50,13 @@ NEEDING_RECORDS = (
 @click.argument("files", nargs=-1, type=click.Path())
 @click.option(
     "--protocol",
-    type=Spelled(protocol_names()),
+    type=Normalised(protocol_names()),
     help="What to run. Without it, protocol and settings follow from the number of clients, the "
     "rounded number of records, --epsilon and --trust, and the result says why.",
 )
 @click.option(
     "--trust",
-    type=Spelled(trust_words()),
+    type=Normalised(trust_words()),
     metavar="WORD",
     help=f"Who may see what: {', '.join(trust.value for trust in Trust)} (`tacit plan --help`). By "
     "default secure-sum for up to 1,000 clients, and local for more.",

@@ -17,7 +17,7 @@ import click
 from click.exceptions import Exit
 
 from tacit.cli import record_options
-from tacit.cli.setting_options import SettingsCommand, Spelled, chosen_protocol
+from tacit.cli.setting_options import Normalised, SettingsCommand, chosen_protocol
 from tacit.cli.shell import JsonOutput, check_signal, complain, json_option, show
 from tacit.cli.sources import counted_once, files_in_memory
 from tacit.data.check import check_files
@@ -69,7 +69,7 @@ def check(files: tuple[str, ...], columns: FileColumns, output: JsonOutput) -> N
 
 
 @click.command(cls=SettingsCommand)
-@click.option("--protocol", required=True, type=Spelled(protocol_names()), help="What to run.")
+@click.option("--protocol", required=True, type=Normalised(protocol_names()), help="What to run.")
 @click.option("--table", metavar="NAME", help="The table of records, with its schema before a dot.")
 @click.option("--query", metavar="SQL", help="A query of the records, instead of a table.")
 @click.option(
@@ -195,7 +195,7 @@ def _with_budget(name: str, settings: dict[str, Any]) -> dict[str, Any]:
 )
 @click.option(
     "--trust",
-    type=Spelled(trust_words()),
+    type=Normalised(trust_words()),
     metavar=f"[{'|'.join(trust.value for trust in Trust)}]",
     help="Who may see what; see below. By default secure-sum for up to 1,000 clients, and "
     "local for more.",

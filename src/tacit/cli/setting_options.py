@@ -14,7 +14,7 @@ import click
 
 from tacit.protocol import registry
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.settings import Setting, known_settings, spelled, suggestion
+from tacit.protocol.settings import Setting, known_settings, listed_name, suggestion
 
 CHOSEN = "tacit.cli.setting_options.chosen"
 """Key under which a command's context names the protocols whose options it shows."""
@@ -168,7 +168,7 @@ class SettingsCommand(click.Command):
     def _wanted(self, args: Sequence[str]) -> tuple[str, ...] | None:
         """The protocol whose options suffice for these arguments; None where none does."""
         word = self._chosen(args)
-        name = None if word is None else spelled(word, self._source.names())
+        name = None if word is None else listed_name(word, self._source.names())
         if name is None:
             return None
         used = {arg.partition("=")[0] for arg in args if arg.startswith("--")}
@@ -234,8 +234,8 @@ def option_of(settings: Sequence[Labelled], protocols: int) -> click.Option:
     kind, flag = option_type(first), first.name.replace("_", "-")
     flags = f"--{flag}/--no-{flag}" if kind is bool else f"--{flag}"
     choices = [choice for _, setting in settings for choice in setting.choices]
-    if isinstance(kind, Spelled):
-        kind = Spelled(tuple(dict.fromkeys(choices)))
+    if isinstance(kind, Normalised):
+        kind = Normalised(tuple(dict.fromkeys(choices)))
     listing = [name for name, setting in settings if option_type(setting) is as_numbers]
     if kind is int and listing:
         kind = NumberOrNumbers(listing)
@@ -253,7 +253,7 @@ def option_type(setting: Setting) -> Any:
     if setting.declared.type is not None:
         return setting.declared.type
     if setting.choices:
-        return Spelled(setting.choices)
+        return Normalised(setting.choices)
     listed = any(get_origin(form) is tuple for form in setting.forms)
     for form in setting.forms:
         if form in (bool, int, float, str):
@@ -343,14 +343,14 @@ class NumberOrNumbers(click.ParamType):  # type: ignore[type-arg]  # generic fro
             self.fail(f"{value!r} is not a whole number; others need {CHOICE} {known}", param, ctx)
 
 
-class Spelled(click.Choice):  # type: ignore[type-arg]  # generic from click 8.2 on
+class Normalised(click.Choice):  # type: ignore[type-arg]  # generic from click 8.2 on
     """One of some words; an unknown one is refused with the nearest."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The word of a spelling of it, with what follows in brackets."""
         names = tuple(map(str, self.choices))
         word, bracket, parameters = value.partition("(")
-        name = spelled(word, names)
+        name = listed_name(word, names)
         if name is None:
             listed = ", ".join(names)
             self.fail(f"{value!r} is not one of {listed}{suggestion(value, names)}", param, ctx)

@@ -52,7 +52,7 @@ class Connection(HttpToolsProtocol):
         self._head, self._since = 0, self.loop.time()
         if self.tls is not None:
             self._handshake = self.loop.create_task(self._secure(self.tls, transport))
-        self._look_later()
+        self._check_later()
         if len(self.connections) > CONNECTIONS:
             held = cast(set[Connection], self.connections)
             waiting = (each for each in held if not each._is_owed_an_answer)
@@ -62,7 +62,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Leave nothing that keeps what the connection brought."""
-        self._looking.cancel()
+        self._checking.cancel()
         self._early = None
         super().connection_lost(exc)
 
@@ -108,7 +108,7 @@ class Connection(HttpToolsProtocol):
             under_tls = None
         early, self._early, self._handshake = self._early, None, None
         if under_tls is None or early is None or transport.is_closing():
-            self._looking.cancel()
+            self._checking.cancel()
             self.connections.discard(self)
             transport.abort()
             return
@@ -136,17 +136,17 @@ class Connection(HttpToolsProtocol):
             now.more_body or now.response_complete or self.flow.write_paused
         )
 
-    def _look_later(self) -> None:
-        self._looking = self.loop.call_later(HEAD_SECONDS, self._look, self.cycle)
+    def _check_later(self) -> None:
+        self._checking = self.loop.call_later(HEAD_SECONDS, self._check, self.cycle)
 
-    def _look(self, before: Any) -> None:
+    def _check(self, before: Any) -> None:
         if self.transport.is_closing():
             return
         waits = before is None or before.response_complete
         if waits and self.cycle is before:
             self.transport.close()
         else:
-            self._look_later()
+            self._check_later()
 
 
 def secured(certificate: Path, key: Path | None) -> type[Connection]:

@@ -1,10 +1,10 @@
-"""What follows the looks so far: which query comes next, and with what fraction of epsilon.
+"""What follows the rounds so far: which query comes next, and with what fraction of epsilon.
 
 The server decides from noisy counts only. A zoom, where a cell holds too much of a class. For a
-report, where its counts leave enough for the AUC: a tree of cells that are placed by the looks,
+report, where its counts leave enough for the AUC: a tree of cells that are placed by the rounds,
 with the largest fraction of epsilon with which the AUC, of the tree and of one number with the
-rest, keeps its noise below ``ENOUGH`` of its sampling error. Else the parts of another look at the
-same cells that make the AUC's variance least; where that is none, the one number with all parts
+rest, keeps its noise below ``ENOUGH`` of its sampling error. Else the parts of another round with
+the same cells that make the AUC's variance least; where that is none, the one number with all parts
 that are left.
 """
 
@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from tacit.arrays import Floats
-from tacit.counts import looks
-from tacit.counts.placing import knots_of, planned_height
-from tacit.counts.pooling import Seen, product_variance
+from tacit.counts import count_rounds
+from tacit.counts.placing import borders_of, planned_height
+from tacit.counts.pooling import Pooled, product_variance
 from tacit.counts.zoomed_cells import best_scales, recounted, zoomed
 from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import PROBABILITY, ScoreScale
@@ -30,10 +30,10 @@ from tacit.privacy.distributions import discrete_laplace_variance
 from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS, MIN_CLASS_SIZE_IN_ERRORS
 
 MORE_PARTS = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20)
-"""Fractions of epsilon that another look may get; 0 for none."""
+"""Fractions of epsilon that another round may get; 0 for none."""
 
 WORTHWHILE = 0.95
-"""Largest ratio of the predicted standard errors with and without another look at which it is
+"""Largest ratio of the predicted standard errors with and without another round at which it is
 taken."""
 
 UNSHOWN_VARIANCE = 0.25
@@ -43,8 +43,8 @@ UNKNOWN_ERRORS = 1.5
 """Standard errors below which the size of a class says nothing of whether it will show."""
 
 ENOUGH = 0.385
-"""Largest planned noise of a report's AUC in its sampling error. As first looks are noisy, it comes
-out as 0.45 at most in the median: the AUC's total error is then 1.10 of sampling alone."""
+"""Largest planned noise of a report's AUC in its sampling error. As first rounds are noisy, it is
+0.45 at most in the median: the AUC's total error is then 1.10 of sampling alone."""
 
 LEAST_TREE = 2
 """Least fractions of epsilon of a tree."""
@@ -55,115 +55,115 @@ REPORT_ROUNDS = 4
 
 @dataclass(frozen=True, eq=False)
 class Next:
-    """The next query: its parts, whether it is a look, and the cells where these are new ones.
+    """The next query: its parts, whether it is a round, and the cells where these are new ones.
 
     Parameters
     ----------
     parts : of epsilon.
-    look : whether counts follow, or the one number.
-    scale : whose equal cells a look counts in; None for the same cells as before.
-    height : of a tree, in whose cells a look counts, and nothing but the number follows; 0 for
-        a flat look.
+    count_round : whether counts follow, or the one number.
+    scale : whose equal cells a round counts in; None for the same cells as before.
+    height : of a tree, in whose cells a round counts, and nothing but the number follows; 0 for
+        a flat round.
     """
 
     parts: int
-    look: bool
+    count_round: bool
     scale: ScoreScale | None = None
     height: int = 0
 
     @property
     def zooms(self) -> bool:
         """Whether it looks into concentrated cells, with little of epsilon."""
-        return self.scale is not None and self.parts == looks.FIRST_PARTS
+        return self.scale is not None and self.parts == count_rounds.FIRST_PARTS
 
     @property
     def key(self) -> tuple[Any, ...]:
         """Equal for queries that replicates can share: trees may have cells of their own each."""
-        knots = b"" if self.scale is None or self.height else self.scale.knots.tobytes()
-        return self.parts, self.look, self.height, knots
+        borders = b"" if self.scale is None or self.height else self.scale.borders.tobytes()
+        return self.parts, self.count_round, self.height, borders
 
 
 @dataclass(frozen=True)
 class Choices:
-    """How a run of looks divides epsilon.
+    """How a run divides epsilon.
 
     Parameters
     ----------
     protocol : the settings of the histogram.
-    height : of the first look.
+    height : of the first round.
     noises : the noise that arrives, as a multiple of what the guarantee needs.
     """
 
     protocol: Any
-    height: int = looks.LOOK_HEIGHT
+    height: int = count_rounds.ROUND_HEIGHT
     noises: float = 1.0
 
     @property
     def zoom_height(self) -> int:
-        """The height of flat looks with zoomed cells."""
-        return min(self.height + 1, looks.MAX_FLAT_HEIGHT)
+        """The height of flat rounds with zoomed cells."""
+        return min(self.height + 1, count_rounds.MAX_FLAT_HEIGHT)
 
     def variances(self, parts: int, height: int) -> Floats:
-        """The noise variances of a look's levels, of all strata together, shape (height+2,)."""
-        epsilon = self.protocol.known_epsilon * parts / looks.PARTS
+        """The noise variances of a round's levels, of all strata together, shape (height+2,)."""
+        epsilon = self.protocol.known_epsilon * parts / count_rounds.PARTS
         made = np.full(height + 2, np.inf)
-        for level, part in looks.look_levels(self.protocol, height, epsilon).items():
+        for level, part in count_rounds.round_levels(self.protocol, height, epsilon).items():
             scale = self.protocol.distance / part
             made[level] = self.noises * float(discrete_laplace_variance(scale))
-        return made * float(looks.look_strata(self.protocol, height))
+        return made * float(count_rounds.round_strata(self.protocol, height))
 
     def precisions(self, parts: int) -> tuple[float, float]:
-        """The inverse noise variances of a class size and of a cell of a flat look."""
-        variances = self.variances(parts, looks.MAX_FLAT_HEIGHT)
-        return 1 / float(variances[looks.CLASSES]), 1 / float(variances[-1])
+        """The inverse noise variances of a class size and of a cell of a flat round."""
+        variances = self.variances(parts, count_rounds.MAX_FLAT_HEIGHT)
+        return 1 / float(variances[count_rounds.CLASSES]), 1 / float(variances[-1])
 
-    def decided(self, seen: Seen, parts: tuple[int, ...]) -> list[Next]:
-        """What follows these looks, for every replicate."""
-        left = looks.PARTS - sum(parts)
+    def decided(self, pool: Pooled, parts: tuple[int, ...]) -> list[Next]:
+        """What follows these rounds, for every replicate."""
+        left = count_rounds.PARTS - sum(parts)
         report = self.protocol.aim == "report" or self.protocol.by_group
-        most = REPORT_ROUNDS - 1 if report else looks.MAX_LOOKS
-        if seen.height > looks.MAX_FLAT_HEIGHT or left <= looks.FIRST_PARTS:
-            return [Next(left, look=False)] * seen.smaller.size
-        for_auc = self._for_auc(seen, parts, left, most)
+        most = REPORT_ROUNDS - 1 if report else count_rounds.MAX_ROUNDS
+        if pool.height > count_rounds.MAX_FLAT_HEIGHT or left <= count_rounds.FIRST_PARTS:
+            return [Next(left, count_round=False)] * pool.smaller.size
+        for_auc = self._for_auc(pool, parts, left, most)
         if not report:
             return for_auc
-        return [self._for_report(seen, row, parts, step) for row, step in enumerate(for_auc)]
+        return [self._for_report(pool, row, parts, step) for row, step in enumerate(for_auc)]
 
-    def _for_report(self, seen: Seen, row: int, parts: tuple[int, ...], step: Next) -> Next:
+    def _for_report(self, pool: Pooled, row: int, parts: tuple[int, ...], step: Next) -> Next:
         """What follows for the report of a replicate, of which the AUC alone would take a step."""
-        left, rounds = looks.PARTS - sum(parts), REPORT_ROUNDS - len(parts)
-        alone, area = seen.of(np.array([row])), float(seen.area[row])
+        left, rounds = count_rounds.PARTS - sum(parts), REPORT_ROUNDS - len(parts)
+        alone, area = pool.of(np.array([row])), float(pool.area[row])
         tree = self._tree(alone, area, left, with_number=rounds > 1)
-        if step.look and step.scale is not None and rounds == 2:
+        if step.count_round and step.scale is not None and rounds == 2:
             # a zoom, if a tree can follow it: after the last round there is no number
-            zoom = replace(step, parts=looks.FIRST_PARTS)
+            zoom = replace(step, parts=count_rounds.FIRST_PARTS)
             if self._tree(alone, area, left - zoom.parts, False) is not None:
                 return zoom
         return step if tree is None or (step.zooms and rounds > 2) else tree
 
-    def _tree(self, seen: Seen, area: float, left: int, with_number: bool) -> Next | None:
+    def _tree(self, pool: Pooled, area: float, left: int, with_number: bool) -> Next | None:
         """The tree of one replicate of this AUC; None where that needs more than it would leave.
 
         Figures of groups follow from a tree of each alone: it gets all that is left.
         """
-        sizes, error = seen.sizes[0], math.sqrt(seen.class_variance)
+        sizes, error = pool.sizes[0], math.sqrt(pool.class_variance)
         if sizes.min() < CLEAR_CLASS_SIZE_IN_ERRORS * error and not self.protocol.by_group:
             return None
         enough = ENOUGH**2 * _sampling_variance(area, *sizes.tolist())
         height = planned_height(self.protocol, float(sizes.sum()), self.noises)
-        crowded = seen.crowded(np.sqrt([enough]))[0]
+        dense = pool.dense(np.sqrt([enough]))[0]
         base = self.protocol.score_scale
-        knots = knots_of(self.protocol, seen, height, crowded)
-        scale = ScoreScale(knots, base.low, base.high)
+        borders = borders_of(self.protocol, pool, height, dense)
+        scale = ScoreScale(borders, base.low, base.high)
         if self.protocol.by_group:
-            return Next(left, look=True, scale=scale, height=height)
-        expected = self._expected_tree(seen, scale, height, left)
+            return Next(left, count_round=True, scale=scale, height=height)
+        expected = self._expected_tree(pool, scale, height, left)
         linear, products = float(expected.linear_variance[0]), float(product_variance(expected)[0])
         smaller, width = float(sizes.min()) - error, float(self._width(np.asarray(area)))
         for tree in range(left, LEAST_TREE - 1 if with_number else left - 1, -1):
             # variances fall with the square of epsilon, those of products with its fourth power
             by_tree = (linear + products * (left / tree) ** 2) * (left / tree) ** 2
-            rest = self.protocol.epsilon * (left - tree) / looks.PARTS
+            rest = self.protocol.epsilon * (left - tree) / count_rounds.PARTS
             if rest:
                 number = (
                     self.noises * 2 * (width / (rest * smaller)) ** 2
@@ -171,96 +171,103 @@ class Choices:
                 )
                 by_tree = by_tree * number / (by_tree + number)
             if by_tree <= enough:
-                return Next(tree, look=True, scale=scale, height=height)
+                return Next(tree, count_round=True, scale=scale, height=height)
         return None
 
-    def _expected_tree(self, seen: Seen, scale: ScoreScale, height: int, parts: int) -> Seen:
+    def _expected_tree(self, pool: Pooled, scale: ScoreScale, height: int, parts: int) -> Pooled:
         """A tree of so many parts whose leaves are the counts that were seen, without noise."""
-        shares = np.maximum(seen.counts, 0.0)
+        shares = np.maximum(pool.counts, 0.0)
         shares /= np.maximum(shares.sum(axis=-1, keepdims=True), 1.0)
-        counts = shares * (seen.sizes - math.sqrt(seen.class_variance))[..., np.newaxis]
-        leaves = recounted(counts, seen.scale, scale).reshape(1, -1)
+        counts = shares * (pool.sizes - math.sqrt(pool.class_variance))[..., np.newaxis]
+        leaves = recounted(counts, pool.scale, scale).reshape(1, -1)
         variances = self.variances(parts, height)
         levels = {
             level: leaves.reshape(1, 1 << level, -1).sum(axis=-1)
             for level in np.flatnonzero(np.isfinite(variances)).tolist()
         }
-        return Seen(scale, scale.knots, levels, variances)
+        return Pooled(scale, scale.borders, levels, variances)
 
-    def _for_auc(self, seen: Seen, parts: tuple[int, ...], left: int, most: int) -> list[Next]:
+    def _for_auc(self, pool: Pooled, parts: tuple[int, ...], left: int, most: int) -> list[Next]:
         """What follows where the AUC is all that matters, for every replicate."""
         if len(parts) >= most:
-            return [Next(left, look=False)] * seen.smaller.size
-        again, least = self._best_parts(seen, left)
-        closes = self._closes(seen, left, least)
-        crowded = seen.crowded(np.sqrt(least))
-        zoom_parts = np.full(again.shape, looks.FIRST_PARTS)
-        fine = self._fine(seen, left, least, crowded.any(axis=-1))
-        if len(parts) == most - 1 and crowded.any():  # no other flat look follows
-            zoom_parts, _ = self._best_parts(seen, left, alone=True)
+            return [Next(left, count_round=False)] * pool.smaller.size
+        again, least = self._best_parts(pool, left)
+        closes = self._closes(pool, left, least)
+        dense = pool.dense(np.sqrt(least))
+        zoom_parts = np.full(again.shape, count_rounds.FIRST_PARTS)
+        fine = self._fine(pool, left, least, dense.any(axis=-1))
+        if len(parts) == most - 1 and dense.any():  # no other flat round follows
+            zoom_parts, _ = self._best_parts(pool, left, alone=True)
         steps = []
         for row, more in enumerate(again.tolist()):
             at_fine_cells = fine[row]
             if closes[row]:
-                steps.append(Next(left, look=True))
+                steps.append(Next(left, count_round=True))
                 continue
             if at_fine_cells is not None:
                 steps.append(at_fine_cells)
                 continue
-            finer = self._finer(seen, row, crowded[row])
+            finer = self._finer(pool, row, dense[row])
             if finer is not None:
-                steps.append(Next(int(zoom_parts[row]), look=True, scale=finer))
+                steps.append(Next(int(zoom_parts[row]), count_round=True, scale=finer))
             else:
-                steps.append(Next(more or left, look=bool(more)))
+                steps.append(Next(more or left, count_round=bool(more)))
         return steps
 
-    def _closes(self, seen: Seen, left: int, least: Floats) -> NDArray[np.bool_]:
-        """Where a last look at the same cells, and their own AUC, beat a number, shape (R,).
+    def _closes(self, pool: Pooled, left: int, least: Floats) -> NDArray[np.bool_]:
+        """Where a last round with the same cells, and their own AUC, beat a number, shape (R,).
 
         So where little shows: a number's noise is then more than that of all cells together.
         """
-        if seen.straight:
+        if pool.is_linear:
             return np.zeros(least.shape, dtype=np.bool_)
-        added = float(self.variances(left, seen.height)[-1])
-        ratio = added / (added + seen.cell_variance)
-        by_cells = seen.linear_variance * ratio + product_variance(seen) * ratio**2
-        known = seen.smaller >= UNKNOWN_ERRORS * math.sqrt(seen.class_variance)
+        added = float(self.variances(left, pool.height)[-1])
+        ratio = added / (added + pool.cell_variance)
+        by_cells = pool.linear_variance * ratio + product_variance(pool) * ratio**2
+        known = pool.smaller >= UNKNOWN_ERRORS * math.sqrt(pool.class_variance)
         return np.asarray(known & (by_cells < least))
 
-    def _finer(self, seen: Seen, row: int, crowded: NDArray[np.bool_]) -> ScoreScale | None:
+    def _finer(self, pool: Pooled, row: int, dense: NDArray[np.bool_]) -> ScoreScale | None:
         """The zoomed scale of a replicate; None where nothing is concentrated, or can be split."""
-        if not crowded.any():
+        if not dense.any():
             return None
         cells = 1 << self.zoom_height
-        return zoomed(seen.scale, seen.counts[row], crowded, cells, seen.cell_error)
+        return zoomed(pool.scale, pool.counts[row], dense, cells, pool.cell_error)
 
     def _fine(
-        self, seen: Seen, left: int, least: Floats, crowded: NDArray[np.bool_]
+        self, pool: Pooled, left: int, least: Floats, dense: NDArray[np.bool_]
     ) -> list[Next | None]:
-        """For every replicate a look at fixed fine cells, where that pays; None elsewhere.
+        """For every replicate a round in fixed fine cells, where that pays; None elsewhere.
 
         It pays where many records make the noise less than what ties could hide in the cells of
-        the first look, ``HIDDEN_TIES``, or where fine cells may part a concentration.
+        the first round, ``HIDDEN_TIES``, or where fine cells may part a concentration.
         """
-        none: list[Next | None] = [None] * crowded.size
+        none: list[Next | None] = [None] * dense.size
         asked = self.protocol.height is not None
-        if seen.knots is not None or asked or self.height != looks.LOOK_HEIGHT or left < 2:
+        if (
+            pool.borders is not None
+            or asked
+            or self.height != count_rounds.ROUND_HEIGHT
+            or left < 2
+        ):
             return none
-        fine_parts, variance = self._best_parts(seen, left, alone=True)
+        fine_parts, variance = self._best_parts(pool, left, alone=True)
         pays = variance < WORTHWHILE**2 * (least + curves.HIDDEN_TIES**2)
-        pays |= crowded & (self.protocol.scale == PROBABILITY)
+        pays |= dense & (self.protocol.scale == PROBABILITY)
         if not pays.any():
             return none
-        scales = best_scales(self.protocol.scale, seen.counts, seen.scale)
+        scales = best_scales(self.protocol.scale, pool.counts, pool.scale)
         return [
-            Next(looks.FIRST_PARTS if crowd else int(part), look=True, scale=scale) if pay else None
-            for pay, crowd, part, scale in zip(pays, crowded, fine_parts, scales, strict=True)
+            Next(count_rounds.FIRST_PARTS if spike else int(part), count_round=True, scale=scale)
+            if pay
+            else None
+            for pay, spike, part, scale in zip(pays, dense, fine_parts, scales, strict=True)
         ]
 
     def _best_parts(
-        self, seen: Seen, left: int, alone: bool = False
+        self, pool: Pooled, left: int, alone: bool = False
     ) -> tuple[NDArray[np.int64], Floats]:
-        """The parts of another look with the least predicted variance, and that, shape (R,) each.
+        """The parts of another round with the least predicted variance, and that, shape (R,) each.
 
         With D the width of an influence, f the rest of epsilon, m the smaller class and s^2 the
         variance of a cell: ``2 D^2 / (f m)^2 + (s^2 B)^2 / (12 P^2 N^2)``, the noise of the one
@@ -269,14 +276,14 @@ class Choices:
 
         Parameters
         ----------
-        alone : whether the look will be at other cells, as many as there can be.
+        alone : whether the round will be at other cells, as many as there can be.
         """
-        before = (0.0, 0.0) if alone else (1 / seen.class_variance, 1 / seen.cell_variance)
+        before = (0.0, 0.0) if alone else (1 / pool.class_variance, 1 / pool.cell_variance)
         tried = [more for more in MORE_PARTS if more < left and (more or not alone)]
-        cells = 1 << (self.zoom_height if alone else seen.height)
-        width = self._width(seen.area)
+        cells = 1 << (self.zoom_height if alone else pool.height)
+        width = self._width(pool.area)
         variances = np.array(
-            [self._predicted(seen, width, before, more, left, cells, alone) for more in tried]
+            [self._predicted(pool, width, before, more, left, cells, alone) for more in tried]
         )
         best = np.argmin(variances, axis=0)
         if not alone:
@@ -286,7 +293,7 @@ class Choices:
 
     def _predicted(
         self,
-        seen: Seen,
+        pool: Pooled,
         width: Floats,
         before: tuple[float, float],
         more: int,
@@ -294,18 +301,18 @@ class Choices:
         cells: int,
         alone: bool,
     ) -> Floats:
-        """The AUC's variance after another look of some parts, shape (R,)."""
+        """The AUC's variance after another round of some parts, shape (R,)."""
         added = self.precisions(more) if more else (0.0, 0.0)
         by_class, by_cell = (1 / (a + b) for a, b in zip(before, added, strict=True))
-        smaller, pairs = seen.smaller, np.prod(seen.sizes, axis=-1)
-        rest = self.protocol.epsilon * (left - more) / looks.PARTS
+        smaller, pairs = pool.smaller, np.prod(pool.sizes, axis=-1)
+        rest = self.protocol.epsilon * (left - more) / count_rounds.PARTS
         by_number = self.noises * 2 * (width / (rest * smaller)) ** 2
         by_functions = (by_cell * cells) ** 2 / 12 / pairs**2
-        by_ties = 0.0 if alone else by_cell * seen.lone_mass
-        linear = seen.linear_variance * by_cell / seen.cell_variance * cells / (1 << seen.height)
+        by_ties = 0.0 if alone else by_cell * pool.lone_mass
+        linear = pool.linear_variance * by_cell / pool.cell_variance * cells / (1 << pool.height)
         variance = by_number + by_functions + by_ties + by_class / smaller**2 * linear
         shown = ndtr(smaller / math.sqrt(by_class) - MIN_CLASS_SIZE_IN_ERRORS)
-        shown = np.where(smaller < UNKNOWN_ERRORS * math.sqrt(seen.class_variance), 0.0, shown)
+        shown = np.where(smaller < UNKNOWN_ERRORS * math.sqrt(pool.class_variance), 0.0, shown)
         unshown = UNSHOWN_VARIANCE * (1 + 1 / (1 + more))
         return np.asarray(shown * np.minimum(variance, unshown) + (1 - shown) * unshown)
 

@@ -24,7 +24,7 @@ from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
 from tacit.data.engines.pieces import ClassFunctions
 from tacit.data.errors import DataError
-from tacit.metrics.cells.score_distribution import DEGREE, ScoreDistribution, StraightDistribution
+from tacit.metrics.cells.score_distribution import DEGREE, LinearDistribution, ScoreDistribution
 from tacit.privacy.cost import Adjacency
 
 PUBLISHED = POSITIVES, NEGATIVES, SIZES = ("positives_below", "negatives_below", "class_sizes")
@@ -88,7 +88,7 @@ class Influences:
         """
         cells = positives.shape[-1] + 1
         edges = np.arange(1, cells) / cells
-        kind = StraightDistribution if linear else ScoreDistribution
+        kind = LinearDistribution if linear else ScoreDistribution
         above, below = (kind(edges, values) for values in (positives, negatives))
         return cls.of(above, below, sizes)
 

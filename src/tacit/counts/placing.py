@@ -1,4 +1,4 @@
-"""Cells of a tree, placed where both classes score by the noisy counts of a look.
+"""Cells of a tree, placed where both classes score by the noisy counts of a round.
 
 A ROC curve is off in a cell by where its p positives and n negatives lie: by ``p n / 6`` records
 squared for either class, so that of B cells those of equal ``sqrt(p n)`` leave the least error
@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.counts.looks import MAX_FLAT_HEIGHT
-from tacit.counts.pooling import Seen
-from tacit.counts.zoomed_cells import ALONE_PART, around_round_numbers, lone_crowds
+from tacit.counts.count_rounds import MAX_FLAT_HEIGHT
+from tacit.counts.pooling import Pooled
+from tacit.counts.zoomed_cells import ALONE_PART, around_round_numbers, lone_spikes
 from tacit.metrics.cells.score_scale import ScoreScale
 
 NOISE_ERRORS = 1.0
@@ -39,11 +39,11 @@ doubles."""
 SUITED_RECORDS = 10**5
 """For how many records ``SUITED_HEIGHT`` suits epsilon 1."""
 
-CROWD_NUMBERS = 2**MAX_FLAT_HEIGHT // 4
+SPIKE_NUMBERS = 2**MAX_FLAT_HEIGHT // 4
 """How many round numbers in concentrated cells get cells: published functions keep all their
 edges."""
 
-CROWD_ERRORS = 5.0
+SPIKE_ERRORS = 5.0
 """Standard errors of its noise that a cell with many records holds at least."""
 
 
@@ -60,8 +60,8 @@ def planned_height(protocol: Any, records: float, noises: float) -> int:
     return min(max(SUITED_HEIGHT + round(GROWTH * math.log2(signal)), low), high)
 
 
-def knots_of(protocol: Any, seen: Seen, height: int, crowded: NDArray[np.bool_]) -> Floats:
-    """The inner edges of ``2**height`` cells placed by the looks of one replicate.
+def borders_of(protocol: Any, pool: Pooled, height: int, dense: NDArray[np.bool_]) -> Floats:
+    """The inner edges of ``2**height`` cells placed by the rounds of one replicate.
 
     The protocol's thresholds are among them, so that rates there are those of whole cells. So are
     the edges of cells of a single double that hold many records, and edges around round numbers in
@@ -71,32 +71,32 @@ def knots_of(protocol: Any, seen: Seen, height: int, crowded: NDArray[np.bool_])
 
     Parameters
     ----------
-    crowded : which cells of the look hide too much, shape (B,).
+    dense : which cells of the round hide too much, shape (B,).
     """
-    knots = balanced_knots(seen.scale, seen.counts[0], seen.cell_error, height)
+    borders = balanced_borders(pool.scale, pool.counts[0], pool.cell_error, height)
     edges = [protocol.threshold_edges]
-    counts = seen.counts[0]
-    clear = np.any(counts > CROWD_ERRORS * seen.cell_error, axis=0)
-    alone = lone_crowds(counts, seen.cell_error) > ALONE_PART * np.maximum(counts, 0.0)
-    if seen.knots is not None:
-        ends = np.concatenate([[-np.inf], seen.knots, [np.inf]])
-        single = np.flatnonzero(seen.single & clear)
+    counts = pool.counts[0]
+    clear = np.any(counts > SPIKE_ERRORS * pool.cell_error, axis=0)
+    alone = lone_spikes(counts, pool.cell_error) > ALONE_PART * np.maximum(counts, 0.0)
+    if pool.borders is not None:
+        ends = np.concatenate([[-np.inf], pool.borders, [np.inf]])
+        single = np.flatnonzero(pool.single & clear)
         edges += [ends[single], ends[single + 1]]
-    cells = np.flatnonzero((crowded | (clear & alone.any())) & ~seen.single)
-    most = CROWD_NUMBERS // max(cells.size, 1)
-    edges += [around_round_numbers(seen.scale, cell, crowded.size, most) for cell in cells.tolist()]
+    cells = np.flatnonzero((dense | (clear & alone.any())) & ~pool.single)
+    most = SPIKE_NUMBERS // max(cells.size, 1)
+    edges += [around_round_numbers(pool.scale, cell, dense.size, most) for cell in cells.tolist()]
     wanted = np.unique(np.concatenate(edges))
     base, count = protocol.score_scale, (1 << height) - 1
     spare = base.scores(np.arange(1, 2 << height) / (2 << height))
     outside = [-np.inf, np.inf, *(each for each in (base.low, base.high) if each is not None)]
-    knots, wanted = np.setdiff1d(knots, outside), np.setdiff1d(wanted, outside)
+    borders, wanted = np.setdiff1d(borders, outside), np.setdiff1d(wanted, outside)
     if protocol.middle_edge is None:
-        return with_edges(knots, wanted, spare, count)
+        return with_edges(borders, wanted, spare, count)
     middle = np.array([protocol.middle_edge])
     place, even = base.positions(middle), np.arange(1, count + 1) / (count + 1)
     sides = [
         with_edges(
-            _thinned(knots[on(knots, middle)], count // 2),
+            _thinned(borders[on(borders, middle)], count // 2),
             wanted[on(wanted, middle)],
             more,
             count // 2,
@@ -109,14 +109,14 @@ def knots_of(protocol: Any, seen: Seen, height: int, crowded: NDArray[np.bool_])
     return np.concatenate([sides[0], middle, sides[1]])
 
 
-def _thinned(knots: Floats, most: int) -> Floats:
+def _thinned(borders: Floats, most: int) -> Floats:
     """At most so many of the cell edges, at even distances of their numbers."""
-    if knots.size <= most:
-        return knots
-    return knots[np.linspace(0, knots.size - 1, most).round().astype(np.int64)]
+    if borders.size <= most:
+        return borders
+    return borders[np.linspace(0, borders.size - 1, most).round().astype(np.int64)]
 
 
-def balanced_knots(scale: ScoreScale, counts: Floats, error: float, height: int) -> Floats:
+def balanced_borders(scale: ScoreScale, counts: Floats, error: float, height: int) -> Floats:
     """Inner edges of cells of equal ``sqrt(p n)``, a part of them following either class alone.
 
     Parameters
@@ -130,21 +130,21 @@ def balanced_knots(scale: ScoreScale, counts: Floats, error: float, height: int)
     --------
     >>> from tacit.metrics.cells.score_scale import named_scale
     >>> counts = np.array([[0.0, 100.0, 100.0, 0.0] * 16] * 2)
-    >>> balanced_knots(named_scale("even"), counts, 0.0, 2).round(2).tolist()
+    >>> balanced_borders(named_scale("even"), counts, 0.0, 2).round(2).tolist()
     [0.25, 0.5, 0.75]
     """
     clear = np.maximum(counts - NOISE_ERRORS * error, 0.0)
     both, alone = (_normalised(each) for each in (np.sqrt(np.prod(clear, axis=0)), clear.sum(0)))
     mixed = (1 - CLASS_PART) * both + CLASS_PART * alone
-    return placed_knots(scale, mixed, height, FIXED_PART)
+    return placed_borders(scale, mixed, height, FIXED_PART)
 
 
-def with_edges(knots: Floats, edges: Floats, spare: Floats, count: int) -> Floats:
+def with_edges(borders: Floats, edges: Floats, spare: Floats, count: int) -> Floats:
     """So many ascending cell edges, these edges among them: each takes the place of the nearest.
 
     Parameters
     ----------
-    knots : ascending, at most ``count``.
+    borders : ascending, at most ``count``.
     edges : ascending, at most ``count``.
     spare : further cell edges where there are too few, ascending.
 
@@ -153,8 +153,8 @@ def with_edges(knots: Floats, edges: Floats, spare: Floats, count: int) -> Float
     >>> with_edges(np.array([0.1, 0.2, 0.4, 0.6]), np.array([0.5, 0.61]), np.zeros(0), 4).tolist()
     [0.1, 0.2, 0.5, 0.61]
     """
-    left = np.setdiff1d(knots, edges)
-    for edge in np.setdiff1d(edges, knots):
+    left = np.setdiff1d(borders, edges)
+    for edge in np.setdiff1d(edges, borders):
         if left.size + edges.size > count:
             left = np.delete(left, int(np.argmin(np.abs(left - edge))))
     made = np.union1d(left, edges)
@@ -170,7 +170,7 @@ def _normalised(masses: Floats) -> Floats:
     return masses / total if total > 0 else np.full(masses.size, 1 / masses.size)
 
 
-def placed_knots(scale: ScoreScale, masses: Floats, height: int, fixed: float) -> Floats:
+def placed_borders(scale: ScoreScale, masses: Floats, height: int, fixed: float) -> Floats:
     """The inner edges of ``2**height`` cells of about equal mass, shape (2**height - 1,).
 
     Where so many scores cannot be distinguished as doubles, the cells stay those of the scale.
@@ -186,7 +186,7 @@ def placed_knots(scale: ScoreScale, masses: Floats, height: int, fixed: float) -
     below = np.concatenate([[0.0], np.cumsum(mixed)])
     inner = np.arange(1, 1 << height) / (1 << height)
     places = np.interp(inner * below[-1], below, np.arange(masses.size + 1) / masses.size)
-    knots = scale.scores(places)
+    borders = scale.scores(places)
     ends = [each for each in (scale.low, scale.high) if each is not None]
-    apart = np.all(np.diff(knots) > 0) and not np.isin(knots, ends).any()
-    return knots if apart else scale.scores(inner)
+    apart = np.all(np.diff(borders) > 0) and not np.isin(borders, ends).any()
+    return borders if apart else scale.scores(inner)

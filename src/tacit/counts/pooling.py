@@ -1,4 +1,4 @@
-"""What looks at the same cells say together, and the variances of an AUC of them and one number."""
+"""What rounds with the same cells say together, and the variances of an AUC of them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.counts import zoomed_cells
+from tacit.counts.count_rounds import CLASSES, MAX_FLAT_HEIGHT
 from tacit.counts.influence import NEGATIVES, POSITIVES, SIZES, influences_of
-from tacit.counts.looks import CLASSES, MAX_FLAT_HEIGHT
 from tacit.counts.noisy_areas import CELL_BIAS, areas, influence_weights
 from tacit.counts.tree_results import KnownArea, class_variance, known_by_cells
 from tacit.metrics import curves, trees
@@ -33,21 +33,21 @@ Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
-    """What looks at the same cells say together, for some replicates.
+class Pooled:
+    """What rounds with the same cells say together, for some replicates.
 
     Parameters
     ----------
     scale : whose equal cells of positions were counted in; of the first replicate where each has
         its own.
-    knots : its inner edges where they were published, shape (B-1,), or (R, B-1) where every
+    borders : its inner edges where they were published, shape (B-1,), or (R, B-1) where every
         replicate has its own; None for the protocol's scale.
     levels : the means of the noisy counts by level, shape (R, 2**level) each.
     variances : of these by noise, shape (h+2,); infinity at levels that were not counted.
     """
 
     scale: ScoreScale
-    knots: Floats | None
+    borders: Floats | None
     levels: Mapping[int, Floats]
     variances: Floats
 
@@ -62,9 +62,9 @@ class Seen:
         return min(self.height, MAX_FLAT_HEIGHT)
 
     @property
-    def straight(self) -> bool:
+    def is_linear(self) -> bool:
         """Whether functions are linear between edges (``StraightDistribution``)."""
-        return self.knots is not None
+        return self.borders is not None
 
     @property
     def noise(self) -> trees.TreeNoise:
@@ -107,7 +107,7 @@ class Seen:
         leaves, cells = 1 << self.height, 1 << self.depth
         even = np.arange(1, cells + 1) * (leaves // cells)
         rows = self.leaves.shape[0]
-        if leaves == cells or self.knots is None:
+        if leaves == cells or self.borders is None:
             return np.broadcast_to(even, (rows, cells))
         single = np.broadcast_to(self.single_leaves, (rows, leaves))
         return np.stack([_kept_ends(each, even) for each in single])
@@ -115,9 +115,9 @@ class Seen:
     @property
     def single_leaves(self) -> NDArray[np.bool_]:
         """Which leaves hold one double, shape (2**height,), or (R, 2**height)."""
-        if self.knots is None:
+        if self.borders is None:
             return np.zeros(1 << self.height, dtype=np.bool_)
-        return single_doubles(self.knots, self.scale.low, self.scale.high)
+        return single_doubles(self.borders, self.scale.low, self.scale.high)
 
     @cached_property
     def counts(self) -> Floats:
@@ -129,25 +129,25 @@ class Seen:
         return np.diff(below, axis=-1, prepend=0.0)
 
     @property
-    def cell_knots(self) -> Floats | None:
+    def cell_borders(self) -> Floats | None:
         """The inner edges of those cells, shape (B-1,) or (R, B-1)."""
-        if self.knots is None or self.height == self.depth:
-            return self.knots
-        inner = np.broadcast_to(self.knots, (self.leaves.shape[0], self.knots.shape[-1]))
+        if self.borders is None or self.height == self.depth:
+            return self.borders
+        inner = np.broadcast_to(self.borders, (self.leaves.shape[0], self.borders.shape[-1]))
         return np.take_along_axis(inner, self.ends[:, :-1] - 1, axis=-1)
 
     @cached_property
     def single(self) -> NDArray[np.bool_]:
         """Which of those cells hold one double, shape (B,) or (R, B)."""
-        if self.cell_knots is None:
+        if self.cell_borders is None:
             return np.zeros(1 << self.depth, dtype=np.bool_)
-        return single_doubles(self.cell_knots, self.scale.low, self.scale.high)
+        return single_doubles(self.cell_borders, self.scale.low, self.scale.high)
 
-    def crowded(self, auc_error: Floats) -> NDArray[np.bool_]:
+    def dense(self, auc_error: Floats) -> NDArray[np.bool_]:
         """Which cells hide too much compared with this error, and hold more than one double, (R,
         B)."""
-        crowded = zoomed_cells.crowded_cells(self.counts, self.cell_error, auc_error, self.straight)
-        return crowded & ~self.single
+        dense = zoomed_cells.dense_cells(self.counts, self.cell_error, auc_error, self.is_linear)
+        return dense & ~self.single
 
     @cached_property
     def lone_mass(self) -> Floats:
@@ -155,11 +155,11 @@ class Seen:
 
         In a cell whose p positives and n negatives all have one score, at the part u of the cell,
         noise moves the AUC by ``(1/2 - u) (p dn - n dp) / (P N)``, u taken as uniform
-        (``lone_crowds``).
+        (``lone_spikes``).
         """
-        if not self.straight:
+        if not self.is_linear:
             return np.zeros(self.leaves.shape[0])
-        lone = zoomed_cells.lone_crowds(self.counts, self.cell_error)
+        lone = zoomed_cells.lone_spikes(self.counts, self.cell_error)
         lone = np.where(self.single[..., np.newaxis, :], 0.0, lone)
         pairs = np.prod(self.sizes, axis=-1)
         return np.asarray(np.sum(lone**2, axis=(-2, -1)) / 12 / pairs**2)
@@ -182,10 +182,10 @@ class Seen:
         the number cancels what is lost of either class, and leaves the product of both. It is taken
         as large as their sums and the noise of these allow, and must be less than ``EMPTY_PART``.
         Most of few records lie in such cells. All count as filled between published cell edges,
-        where a look has less noise.
+        where a round has less noise.
         """
         clear = np.any(self.counts > FILLED_ERRORS * self.cell_error, axis=-2)
-        if self.straight:
+        if self.is_linear:
             return np.ones_like(clear)
         empty = ~clear[:, np.newaxis]
         sums = np.abs(np.sum(self.counts, axis=-1, where=empty))
@@ -198,13 +198,13 @@ class Seen:
     def published(self) -> dict[str, Floats]:
         """Both functions at all inner edges, and the class sizes, of every replicate."""
         kept = np.where(self.filled[:, np.newaxis], self.counts, 0.0)
-        functions = (below_edges if self.straight else rising_fractions)(kept)[..., 1:-1]
+        functions = (below_edges if self.is_linear else rising_fractions)(kept)[..., 1:-1]
         return {POSITIVES: functions[:, 0], NEGATIVES: functions[:, 1], SIZES: self.sizes}
 
     @cached_property
     def area(self) -> Floats:
         """The AUC of the published functions, shape (R,)."""
-        return influences_of(self.published, self.straight).area
+        return influences_of(self.published, self.is_linear).area
 
     @cached_property
     def linear_variance(self) -> Floats:
@@ -215,42 +215,44 @@ class Seen:
         finer = np.take_along_axis(by_class, cells[:, np.newaxis], axis=-1)
         return self.noise.variance_of(finer.reshape(self.leaves.shape), self.leaves)
 
-    def of(self, rows: Rows) -> Seen:
+    def of(self, rows: Rows) -> Pooled:
         """The same for some of the replicates."""
-        own = self.knots is not None and self.knots.ndim > 1
+        own = self.borders is not None and self.borders.ndim > 1
         return replace(
             self,
-            knots=self.knots[rows] if own and self.knots is not None else self.knots,
+            borders=self.borders[rows] if own and self.borders is not None else self.borders,
             levels={level: counts[rows] for level, counts in self.levels.items()},
         )
 
-    def with_look(self, look: Seen, same_cells: bool) -> Seen:
-        """A further look with what is known already, averaged by inverse variances.
+    def with_round(self, count_round: Pooled, same_cells: bool) -> Pooled:
+        """A further round with what is known already, averaged by inverse variances.
 
         Parameters
         ----------
-        look : the further look.
+        count_round : the further round.
         same_cells : whether it counts in the same cells; else class sizes alone are the same.
         """
-        variances, levels = look.variances.copy(), dict(look.levels)
+        variances, levels = count_round.variances.copy(), dict(count_round.levels)
         for level in self.levels if same_cells else self.levels.keys() & {CLASSES}:
-            if level in look.levels:
-                first, second = self.variances[level], look.variances[level]
+            if level in count_round.levels:
+                first, second = self.variances[level], count_round.variances[level]
                 weight = second / (first + second)
-                levels[level] = weight * self.levels[level] + (1 - weight) * look.levels[level]
+                levels[level] = (
+                    weight * self.levels[level] + (1 - weight) * count_round.levels[level]
+                )
                 variances[level] = first * weight
-        return replace(look, levels=levels, variances=variances)
+        return replace(count_round, levels=levels, variances=variances)
 
 
-def tree_area(seen: Seen) -> KnownArea:
+def tree_area(pool: Pooled) -> KnownArea:
     """The AUC of a placed tree alone, of every replicate; leaves of one double are ties."""
-    by_level = trees.node_variances(seen.noise.weighting)[1:]
-    made = areas(seen.both_classes, (by_level, by_level), even=False, tied=seen.single_leaves)
-    return _shown(seen, known_by_cells(made, seen.both_classes, seen.noise))
+    by_level = trees.node_variances(pool.noise.weighting)[1:]
+    made = areas(pool.both_classes, (by_level, by_level), even=False, tied=pool.single_leaves)
+    return _shown(pool, known_by_cells(made, pool.both_classes, pool.noise))
 
 
-def number_area(seen: Seen, area: Floats, by_number: Floats, one_draw: bool) -> KnownArea:
-    """The AUC by looks and one number, of every replicate.
+def number_area(pool: Pooled, area: Floats, by_number: Floats, one_draw: bool) -> KnownArea:
+    """The AUC by rounds and one number, of every replicate.
 
     The errors of the published functions cancel to first order (docs, section 5b). What remains is
     the noise of the sum, the products of both functions' errors by noise and of one by noise with
@@ -258,19 +260,19 @@ def number_area(seen: Seen, area: Floats, by_number: Floats, one_draw: bool) -> 
 
     Parameters
     ----------
-    seen : the looks.
+    pool : the rounds.
     area, by_number : the AUC by both, and its variance by the number's noise, shape (R,).
     one_draw : whether that noise is one draw of Laplace noise.
     """
-    by_functions = product_variance(seen)
-    hidden_product = (CELL_BIAS / 4.0**seen.depth) ** 2
+    by_functions = product_variance(pool)
+    hidden_product = (CELL_BIAS / 4.0**pool.depth) ** 2
     product = np.sqrt(by_functions)
     with_hidden = by_functions + 2 * product * hidden_product
-    relative = class_variance(seen.both_classes, seen.noise) / seen.smaller**2
-    variance = by_number + with_hidden + relative * seen.linear_variance
-    hidden = hidden_variance(seen, np.sqrt(by_number + by_functions))
+    relative = class_variance(pool.both_classes, pool.noise) / pool.smaller**2
+    variance = by_number + with_hidden + relative * pool.linear_variance
+    hidden = hidden_variance(pool, np.sqrt(by_number + by_functions))
     drawn = by_number if one_draw else np.zeros_like(by_number)
-    return _shown(seen, KnownArea(area, variance, drawn, hidden))
+    return _shown(pool, KnownArea(area, variance, drawn, hidden))
 
 
 def average_area(number: KnownArea, tree: KnownArea) -> KnownArea:
@@ -288,10 +290,10 @@ def average_area(number: KnownArea, tree: KnownArea) -> KnownArea:
     )
 
 
-def _shown(seen: Seen, area: KnownArea) -> KnownArea:
+def _shown(pool: Pooled, area: KnownArea) -> KnownArea:
     """The same without a value where a class does not show."""
-    error = np.sqrt(class_variance(seen.both_classes, seen.noise))
-    shown = seen.both_classes.sum(axis=-1).min(axis=-1) > MIN_CLASS_SIZE_IN_ERRORS * error
+    error = np.sqrt(class_variance(pool.both_classes, pool.noise))
+    shown = pool.both_classes.sum(axis=-1).min(axis=-1) > MIN_CLASS_SIZE_IN_ERRORS * error
     return replace(
         area,
         value=np.where(shown, area.value, np.nan),
@@ -307,8 +309,8 @@ def _kept_ends(single: NDArray[np.bool_], even: Integers) -> Integers:
     single : which leaves hold one double, shape (leaves,).
     even : ends at equal distances, the last of which is the number of leaves, shape (B,).
     """
-    crowds = np.flatnonzero(single)
-    kept = np.unique(np.concatenate([crowds, crowds + 1]))
+    spikes = np.flatnonzero(single)
+    kept = np.unique(np.concatenate([spikes, spikes + 1]))
     kept = kept[(kept > 0) & (kept < single.size)]
     if not kept.size or kept.size >= even.size - 1:
         return even
@@ -320,7 +322,7 @@ def _kept_ends(single: NDArray[np.bool_], even: Integers) -> Integers:
     return np.concatenate([np.union1d(kept, others), even[-1:]])
 
 
-def product_variance(seen: Seen) -> Floats:
+def product_variance(pool: Pooled) -> Floats:
     """The variance of the product of both functions' errors by noise, shape (R,).
 
     The one number cancels what is linear in the errors e- and e+ of the functions, and leaves the
@@ -328,13 +330,13 @@ def product_variance(seen: Seen) -> Floats:
     of the errors at the edges, A the means and D the differences of neighbours, its variance is
     ``trace(A S- A' D S+ D')``.
     """
-    products, published = np.empty(seen.smaller.shape), seen.published
+    products, published = np.empty(pool.smaller.shape), pool.published
     cumulative: dict[bytes, Floats] = {}
     for row in range(products.size):
-        filled, ends = seen.filled[row], seen.ends[row]
+        filled, ends = pool.filled[row], pool.ends[row]
         key = filled.tobytes() + ends.tobytes()
         if key not in cumulative:
-            cumulative[key] = _edge_covariance(seen, filled, ends)
+            cumulative[key] = _edge_covariance(pool, filled, ends)
         positive, negative = (
             _function_covariance(
                 cumulative[key], published[name][row], float(published[SIZES][row, index])
@@ -346,12 +348,12 @@ def product_variance(seen: Seen) -> Floats:
         means = (means[:, 1:] + means[:, :-1]) / 4
         steps = np.diff(np.diff(positive, axis=0), axis=1)
         products[row] = np.sum(means * steps)
-    return products + seen.lone_mass * seen.cell_variance
+    return products + pool.lone_mass * pool.cell_variance
 
 
-def _edge_covariance(seen: Seen, filled: NDArray[np.bool_], ends: Integers) -> Floats:
+def _edge_covariance(pool: Pooled, filled: NDArray[np.bool_], ends: Integers) -> Floats:
     """The covariance of a class's counts below every edge, shape (B+1, B+1); filled cells count."""
-    cells = seen.noise.cell_covariance(np.concatenate([[0], ends])) * np.outer(filled, filled)
+    cells = pool.noise.cell_covariance(np.concatenate([[0], ends])) * np.outer(filled, filled)
     summed = np.zeros((ends.size + 1, ends.size + 1))
     summed[1:, 1:] = np.cumsum(np.cumsum(cells, axis=0), axis=1)
     return summed
@@ -370,22 +372,20 @@ def _function_covariance(below: Floats, values: Floats, size: float) -> Floats:
     )
 
 
-def hidden_variance(seen: Seen, auc_error: Floats) -> Floats:
+def hidden_variance(pool: Pooled, auc_error: Floats) -> Floats:
     """What cells hide where scores are exact and functions are interpolated, shape (R,).
 
     Of records placed at random in a cell of p positives and n negatives, ``p n / 12`` pairs are
     left open (``estimate``); smooth densities add ``hidden_in_cells``. Where a cell is still
     concentrated, the fraction of its pairs that positives win is taken as uniform on [0, 1].
     """
-    crowded = seen.crowded(auc_error)
-    if seen.straight:
-        left_open = zoomed_cells.several_variance(
-            seen.counts, seen.cell_error, crowded | seen.single
-        )
-        return zoomed_cells.lines_variance(seen.counts, crowded, seen.single) + left_open
-    shares = np.prod(zoomed_cells.shares_of(seen.counts), axis=-2)
-    pairs = np.prod(seen.sizes, axis=-1)
+    dense = pool.dense(auc_error)
+    if pool.is_linear:
+        left_open = zoomed_cells.several_variance(pool.counts, pool.cell_error, dense | pool.single)
+        return zoomed_cells.lines_variance(pool.counts, dense, pool.single) + left_open
+    shares = np.prod(zoomed_cells.shares_of(pool.counts), axis=-2)
+    pairs = np.prod(pool.sizes, axis=-1)
     placed = np.sum(shares, axis=-1) / 12 / pairs
-    smooth = np.sum(np.where(crowded, 0.0, zoomed_cells.hidden_in_cells(seen.counts)), axis=-1)
-    in_crowds = np.sum(np.where(crowded, shares, 0.0) ** 2, axis=-1) / 12
-    return placed + curves.HIDDEN_TIES**2 + smooth**2 + in_crowds
+    smooth = np.sum(np.where(dense, 0.0, zoomed_cells.hidden_in_cells(pool.counts)), axis=-1)
+    in_spikes = np.sum(np.where(dense, shares, 0.0) ** 2, axis=-1) / 12
+    return placed + curves.HIDDEN_TIES**2 + smooth**2 + in_spikes

@@ -191,13 +191,11 @@ class _Division:
         has the derivative ``w**2`` by the node's and ``2 (1 - w)**2`` by a child's.
         """
         weight_from_parent, derivatives = 0.0, []
-        for weight, fraction in zip(
-            self._weights, trees.observation_fractions(variances).tolist(), strict=True
-        ):
+        fractions, inner = (each.tolist() for each in trees.fractions_and_variances(variances))
+        for weight, fraction in zip(self._weights, fractions, strict=True):
             variance = weight + weight_from_parent
             derivatives.append(variance * fraction**2)
             weight_from_parent = 2 * variance * (1 - fraction) ** 2
-        inner = trees.subtree_variances(variances).tolist()
         return math.fsum(w * v for w, v in zip(self._weights, inner, strict=True)), derivatives
 
     @cached_property

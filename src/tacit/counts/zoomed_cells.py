@@ -1,6 +1,6 @@
 """Finer cells where mass concentrates, from noisy counts alone.
 
-Fixed fine cells for a look at many records, each centred on a round number where there is one.
+Fixed fine cells for a round of many records, each centred on a round number where there is one.
 
 Where scores have two digits, or one leading digit more near an end, a cell of these holds one of
 them, and linear pieces between its edges hide nothing (docs, section 5c). There is one layout for
@@ -10,6 +10,7 @@ kind; all are public and fixed, and noisy counts choose among them only.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -85,7 +86,7 @@ def hidden_in_cells(counts: Floats, linear: bool = False, taken_off: float = 0.0
     return np.asarray(hidden)
 
 
-def crowded_cells(
+def dense_cells(
     counts: Floats, cell_error: float, auc_error: Floats, linear: bool = False
 ) -> NDArray[np.bool_]:
     """Which cells are to be split, for each hides too much, or would next to such ones, (..., B).
@@ -102,16 +103,16 @@ def crowded_cells(
     most = HIDDEN_TO_NOISE * auc_error[..., np.newaxis]
     taken_off = NOISE_ERRORS * cell_error
     products = np.prod(shares_of(counts, taken_off), axis=-2)
-    crowded = hidden_in_cells(counts, linear, taken_off) > most
+    dense = hidden_in_cells(counts, linear, taken_off) > most
     if linear:  # linear functions of both classes cancel at a tie
-        return np.asarray(crowded)
+        return np.asarray(dense)
     by_ties = HIDDEN_BY_TIE * tied_shares(counts, cell_error)
-    crowded |= by_ties > np.maximum(most, HIDDEN_TIES)  # less is stated of any cells
-    beside = crowded.any(axis=-1, keepdims=True) & (HIDDEN_BESIDE * products > most)
-    return np.asarray(crowded | beside)
+    dense |= by_ties > np.maximum(most, HIDDEN_TIES)  # less is stated of any cells
+    beside = dense.any(axis=-1, keepdims=True) & (HIDDEN_BESIDE * products > most)
+    return np.asarray(dense | beside)
 
 
-def lone_crowds(counts: Floats, cell_error: float) -> Floats:
+def lone_spikes(counts: Floats, cell_error: float) -> Floats:
     """How much of every cell may be a concentration of one score, shape (..., 2, B).
 
     It shows in how far a count differs from its neighbours' mean.
@@ -132,9 +133,9 @@ def tied_shares(counts: Floats, cell_error: float) -> Floats:
 
     Parameters
     ----------
-    counts, cell_error : as ``lone_crowds`` takes them.
+    counts, cell_error : as ``lone_spikes`` takes them.
     """
-    lone = lone_crowds(counts, cell_error)
+    lone = lone_spikes(counts, cell_error)
     alone = np.any(lone > ALONE_PART * np.maximum(counts, 0.0), axis=-2, keepdims=True)
     shares = lone / np.maximum(counts.sum(axis=-1, keepdims=True), 1.0)
     return np.prod(np.where(alone, shares, 0.0), axis=-2)
@@ -148,7 +149,7 @@ def several_variance(counts: Floats, cell_error: float, left_out: NDArray[np.boo
 
     Parameters
     ----------
-    counts, cell_error : as ``lone_crowds`` takes them.
+    counts, cell_error : as ``lone_spikes`` takes them.
     left_out : cells that hold one double, or whose pairs are counted already, shape (..., B).
     """
     shares = np.where(left_out, 0.0, tied_shares(counts, cell_error))
@@ -158,7 +159,7 @@ def several_variance(counts: Floats, cell_error: float, left_out: NDArray[np.boo
 
 def lines_variance(
     counts: Floats,
-    crowded: NDArray[np.bool_],
+    dense: NDArray[np.bool_],
     single: NDArray[np.bool_],
 ) -> Floats:
     """What cells hide of the AUC where functions are linear between edges, shape (...).
@@ -170,22 +171,22 @@ def lines_variance(
     Parameters
     ----------
     counts : positives, then negatives, shape (..., 2, B).
-    crowded : cells that hide too much, shape (..., B).
+    dense : cells that hide too much, shape (..., B).
     single : cells that hold one double, and so hide nothing, shape (B,).
     """
     shares = np.prod(shares_of(counts), axis=-2)
     pairs = np.prod(np.maximum(counts.sum(axis=-1), 1.0), axis=-1)
     placed = np.sum(shares, axis=-1) / 12 / pairs
-    left_out = crowded | single
+    left_out = dense | single
     smooth = np.where(left_out, 0.0, hidden_in_cells(counts, linear=True)).sum(axis=-1)
-    in_crowds = np.sum(np.where(crowded, shares, 0.0) ** 2, axis=-1) / 12
-    return np.asarray(placed + smooth**2 + in_crowds)
+    in_spikes = np.sum(np.where(dense, shares, 0.0) ** 2, axis=-1) / 12
+    return np.asarray(placed + smooth**2 + in_spikes)
 
 
 def zoomed(
     scale: ScoreScale,
     counts: Floats,
-    crowded: NDArray[np.bool_],
+    dense: NDArray[np.bool_],
     cells: int,
     cell_error: float = 0.0,
 ) -> ScoreScale | None:
@@ -199,28 +200,32 @@ def zoomed(
     ----------
     scale : whose equal cells of positions were counted in.
     counts : positives, then negatives, shape (2, B).
-    crowded : shape (B,).
+    dense : shape (B,).
     cells : of the new scale, at least B.
     cell_error : the standard deviation of a count's noise.
     """
     size = counts.shape[-1]
-    most = (cells // 2) // max(int(crowded.sum()), 1)
+    most = (cells // 2) // max(int(dense.sum()), 1)
     if not most:  # noisy counts far beyond their own sum: nothing is concentrated among all cells
         return None
     pieces = 1 << most.bit_length() - 1
-    split = [_pieces(scale, int(cell), size, pieces) for cell in np.flatnonzero(crowded)]
+    split = [_pieces(scale, int(cell), size, pieces) for cell in np.flatnonzero(dense)]
     inner = np.concatenate([*split, np.zeros(0)])
     if not inner.size:
         return None
-    shares = np.where(crowded, np.inf, _rough_shares(counts, cell_error))
+    shares = np.where(dense, np.inf, _rough_shares(counts, cell_error))
     missing = cells - 1 - inner.size
     edges = scale.scores(np.arange(1, size) / size)
-    halves = _halves(scale, crowded, max(missing - edges.size, 0))
-    knots = np.concatenate([inner, _joined(edges, shares, missing), halves])
-    knots = np.sort(knots)
-    if knots.size != cells - 1 or not np.all(np.isfinite(knots)) or np.any(np.diff(knots) <= 0):
+    halves = _halves(scale, dense, max(missing - edges.size, 0))
+    borders = np.concatenate([inner, _joined(edges, shares, missing), halves])
+    borders = np.sort(borders)
+    if (
+        borders.size != cells - 1
+        or not np.all(np.isfinite(borders))
+        or np.any(np.diff(borders) <= 0)
+    ):
         return None
-    return ScoreScale(knots, scale.low, scale.high)
+    return ScoreScale(borders, scale.low, scale.high)
 
 
 def _rough_shares(counts: Floats, cell_error: float) -> Floats:
@@ -280,10 +285,13 @@ def round_numbers(low: float, high: float, most: int) -> Floats:
     >>> round_numbers(0.295, 0.306, 5).tolist()
     [0.3]
     """
-    if not (np.isfinite(low) and np.isfinite(high)):
+    if not -np.inf < low < high < np.inf:
         return np.zeros(0)
+    # of a power wider than the cell there is at most one multiple, also one of the lesser powers
+    width = min(max(float(high) - float(low), 10.0**-LARGEST_POWER), 10.0**LARGEST_POWER)
+    fewest_digits = max(-math.ceil(math.log10(width)) - 1, -LARGEST_POWER)
     best = np.zeros(0)
-    for digits in range(-LARGEST_POWER, LARGEST_POWER + 1):
+    for digits in range(fewest_digits, LARGEST_POWER + 1):
         # an exact power of ten, and a division that is rounded once: the double that is written
         first, last = low * 10.0**digits, high * 10.0**digits
         if last - first > most + 1 or abs(last) > 2.0**53 or abs(first) > 2.0**53:
@@ -322,9 +330,9 @@ def _joined(edges: Floats, shares: Floats, count: int) -> Floats:
     return np.array(remaining, dtype=np.float64)
 
 
-def _halves(scale: ScoreScale, crowded: NDArray[np.bool_], count: int) -> Floats:
+def _halves(scale: ScoreScale, dense: NDArray[np.bool_], count: int) -> Floats:
     """Edges that halve the cells next to concentrated ones."""
-    size, split = crowded.size, np.flatnonzero(crowded)
+    size, split = dense.size, np.flatnonzero(dense)
     away = np.abs(np.arange(size)[:, np.newaxis] - split).min(axis=-1)
     order = [int(cell) for cell in np.argsort(away, kind="stable") if away[cell]]
     middles = [_even_pieces(scale, cell, size, 2) for cell in order[: 2 * count]]
@@ -332,7 +340,7 @@ def _halves(scale: ScoreScale, crowded: NDArray[np.bool_], count: int) -> Floats
 
 
 FINE_HEIGHT = 7
-"""A fine look has ``2**FINE_HEIGHT`` cells."""
+"""A fine round has ``2**FINE_HEIGHT`` cells."""
 
 HUNDREDTHS = tuple((2 * k + 1) / 200 for k in range(100))
 """Edges of cells that are centred on numbers with two digits."""
@@ -367,7 +375,7 @@ def fine_scales(name: str) -> tuple[ScoreScale, ...]:
         middle = np.sort(np.array([*MIDDLE_TAIL, *HUNDREDTHS, *mirrored]))
         low = np.sort(np.array(LOW))
         edges = [middle, low, np.sort(1 - low), spread]
-    return tuple(ScoreScale(knots, base.low, base.high) for knots in edges)
+    return tuple(ScoreScale(borders, base.low, base.high) for borders in edges)
 
 
 def recounted(counts: Floats, scale: ScoreScale, finer: ScoreScale) -> Floats:
@@ -381,7 +389,7 @@ def recounted(counts: Floats, scale: ScoreScale, finer: ScoreScale) -> Floats:
     fractions = np.cumsum(counts, axis=-1) / np.where(sizes > 0, sizes, 1.0)
     below = np.clip(fractions[..., :-1], 0.0, 1.0)
     function = ScoreDistribution(np.arange(1, cells) / cells, below)
-    reached = function.at(scale.positions(finer.knots))
+    reached = function.at(scale.positions(finer.borders))
     made = np.diff(np.maximum.accumulate(reached, axis=-1), axis=-1, prepend=0.0, append=1.0)
     return np.asarray(made * sizes)
 
@@ -395,7 +403,7 @@ def best_scales(name: str, counts: Floats, scale: ScoreScale) -> list[ScoreScale
     """
     scales = fine_scales(name)
     shares = shares_of(np.maximum(counts, 0.0))
-    crowds = [
+    spikes = [
         np.sum(np.prod(recounted(shares, scale, each), axis=-2) ** 2, axis=-1) for each in scales
     ]
-    return [scales[index] for index in np.argmin(crowds, axis=0)]
+    return [scales[index] for index in np.argmin(spikes, axis=0)]

@@ -92,15 +92,15 @@ def counted(
     codes = np.unique(persons, return_inverse=True)[1]
     together = np.unique(clients * (codes.max(initial=0) + 1) + codes, return_inverse=True)[1]
     order, place = _places(together)
-    crowded = np.bincount(together)[together] > most
+    over = np.bincount(together)[together] > most
     drawn = np.zeros(persons.size, dtype=np.uint64)
     called, key = [mark.encode() for mark in marks(names, offsets.size - 1)], seed.hex().encode()
-    for record in np.flatnonzero(crowded).tolist():
+    for record in np.flatnonzero(over).tolist():
         drawn[record] = _lot(key, persons[record], called[clients[record]], int(place[record]) + 1)
     by_lot = np.lexsort((drawn, together))
     lots = np.empty_like(place)
     lots[by_lot] = place[order]
-    return ~crowded | (lots < most)
+    return ~over | (lots < most)
 
 
 def marks(names: Sequence[str], count: int) -> list[str]:

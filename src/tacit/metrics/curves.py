@@ -16,7 +16,7 @@ from tacit.metrics.ranking import plug_in_variance
 
 Counts = NDArray[Any]
 
-CROWDED_CELL = 4.0
+DENSE_CELL = 4.0
 """Least ratio of a concentrated cell's pairs to the mean number; smooth densities have a smaller
 one."""
 
@@ -35,7 +35,7 @@ CLEAR_ERRORS = 3.0
 """Standard errors by noise that are subtracted from a cell's count before concentration is
 tested."""
 
-CROWDED_NEIGHBOUR = 4.0
+DENSE_NEIGHBOUR = 4.0
 """A cell is a concentration with more than this times the mean number of pairs of its two
 neighbours."""
 
@@ -165,21 +165,21 @@ def curvature_error(positives: Counts, negatives: Counts) -> Floats:
     return np.maximum(np.abs(correction - steps / 3), np.abs(change) / 8)
 
 
-def crowding_variance(positives: Counts, negatives: Counts) -> Floats:
+def tie_variance(positives: Counts, negatives: Counts) -> Floats:
     """The error of cells that hold far more pairs than others, as a variance of the AUC.
 
     Where scores concentrate into one cell, its neighbours do not determine the densities inside it.
     The fraction of its pairs that the positives win is then taken as uniform on [0, 1], of variance
-    1/12. A cell counts as concentrated with more than ``CROWDED_CELL`` times the mean number of
+    1/12. A cell counts as concentrated with more than ``DENSE_CELL`` times the mean number of
     pairs.
     """
     pairs = np.maximum(positives, 0.0) * np.maximum(negatives, 0.0)
-    crowding_bound = CROWDED_CELL * pairs.mean(axis=-1, keepdims=True)
-    crowded_pairs = np.sum(np.where(pairs > crowding_bound, pairs, 0.0) ** 2, axis=-1) / 12
-    return _over_squared_pairs(crowded_pairs, positives, negatives)
+    tie_bound = DENSE_CELL * pairs.mean(axis=-1, keepdims=True)
+    tied_pairs = np.sum(np.where(pairs > tie_bound, pairs, 0.0) ** 2, axis=-1) / 12
+    return _over_squared_pairs(tied_pairs, positives, negatives)
 
 
-def lone_crowd_variance(
+def lone_spike_variance(
     positives: Counts,
     negatives: Counts,
     errors: tuple[float, float] = (0.0, 0.0),
@@ -189,7 +189,7 @@ def lone_crowd_variance(
     of all.
 
     On a scale that fits any scores most cells may be empty, and the others no concentrations. A
-    cell with more than ``CROWDED_NEIGHBOUR`` times the pairs that its two neighbours have on
+    cell with more than ``DENSE_NEIGHBOUR`` times the pairs that its two neighbours have on
     average is one.
 
     Parameters
@@ -205,9 +205,9 @@ def lone_crowd_variance(
         np.maximum(counts - CLEAR_ERRORS * error, 0.0)
         for counts, error in zip((positives, negatives), errors, strict=True)
     ]
-    crowded = np.where(lone_crowds(*clear), clear[0] * clear[1], 0.0)
-    variance = _over_squared_pairs(np.sum(crowded**2, axis=-1) / 12, positives, negatives)
-    return variance * chance_of_several(np.mean(crowded > 0, axis=-1)) if placed else variance
+    dense = np.where(lone_spikes(*clear), clear[0] * clear[1], 0.0)
+    variance = _over_squared_pairs(np.sum(dense**2, axis=-1) / 12, positives, negatives)
+    return variance * chance_of_several(np.mean(dense > 0, axis=-1)) if placed else variance
 
 
 def chance_of_several(part: Floats) -> Floats:
@@ -230,14 +230,14 @@ def chance_of_several(part: Floats) -> Floats:
     return np.asarray(1 + np.log1p(-inner) * (1 - inner) / inner)
 
 
-def lone_crowds(positives: Counts, negatives: Counts) -> NDArray[np.bool_]:
+def lone_spikes(positives: Counts, negatives: Counts) -> NDArray[np.bool_]:
     """Which cells count as concentrations compared with their neighbours
-    (``lone_crowd_variance``)."""
+    (``lone_spike_variance``)."""
     pairs = np.maximum(positives, 0.0) * np.maximum(negatives, 0.0)
     end = np.zeros_like(pairs[..., :1])
     beside = np.concatenate([end, pairs, end], axis=-1)
     around = (beside[..., :-2] + beside[..., 2:]) / 2
-    return np.asarray(pairs > CROWDED_NEIGHBOUR * around)
+    return np.asarray(pairs > DENSE_NEIGHBOUR * around)
 
 
 def coarse_variance(shares: Floats) -> Floats:

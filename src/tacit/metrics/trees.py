@@ -51,16 +51,16 @@ def observation_fractions(variances: Floats) -> Floats:
     ------
     ValueError : when the leaves are not observed.
     """
-    return _upward(variances)[0]
+    return fractions_and_variances(variances)[0]
 
 
 def subtree_variances(variances: Floats) -> Floats:
     """The variance of a node's count, estimated from its subtree alone, by level."""
-    return _upward(variances)[1]
+    return fractions_and_variances(variances)[1]
 
 
-def _upward(variances: Floats) -> tuple[Floats, Floats]:
-    """Both, by one pass from the leaves up."""
+def fractions_and_variances(variances: Floats) -> tuple[Floats, Floats]:
+    """Both ``observation_fractions`` and ``subtree_variances``, by one pass from the leaves up."""
     *inner, below = variances.tolist()
     if not math.isfinite(below):
         raise ValueError("the leaves of a tree must be observed")

@@ -297,7 +297,7 @@ class Plan:
             f"{scenario.records:,} records, {self._sides()}, "
             f"{scenario.clients:,} clients, epsilon {scenario.epsilon:g}, "
             f"trust {self.trust}: {tp.Trust.of(self.trust).description}",
-            f"errors of the {_title(self.metric)} about these records' own; "
+            f"errors about these records' own {_title(self.metric)}; "
             f"an AUC of {assumed} is assumed",
         ]
         if self.per_person:

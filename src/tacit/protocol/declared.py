@@ -232,7 +232,7 @@ SEEN = {
 }
 """What the server sees, by the value of a query's view."""
 
-NOBODY = (
+NO_ONE = (
     "No party: every client adds its own noise before anything leaves it. The server is expected "
     "to follow the protocol, and may analyse all that it receives."
 )

@@ -230,7 +230,7 @@ def scale_entry(name: str, scale: ScoreScale | None = None) -> dict[str, Any]:
     """A map of scores to positions in instructions: a fixed one by its name, or its cell edges."""
     if scale is None:
         return {"name": name}
-    return {"knots": scale.knots.tolist(), "low": scale.low, "high": scale.high}
+    return {"knots": scale.borders.tolist(), "low": scale.low, "high": scale.high}
 
 
 def window_entry(window: bounded.SlidingWindow) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def known_name(word: str, names: Sequence[str]) -> str:
     >>> known_name("FedAUC", protocol_names())
     'fedauc'
     """
-    name = words.spelled(word, names)
+    name = words.listed_name(word, names)
     if name is None:
         listed = ", ".join(names)
         raise SettingError(

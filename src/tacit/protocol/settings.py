@@ -116,14 +116,14 @@ def _words(hint: Any) -> str:
     return WORDS.get(hint, "")
 
 
-def spelled(word: str, names: Sequence[str]) -> str | None:
+def listed_name(word: str, names: Sequence[str]) -> str | None:
     """The name of which a word is a spelling: case, dashes, underscores and spaces do not count.
 
     None where it is a spelling of none, or of several.
 
     Examples
     --------
-    >>> spelled("Score_Histogram", ("fedauc", "score-histogram"))
+    >>> listed_name("Score_Histogram", ("fedauc", "score-histogram"))
     'score-histogram'
     """
     if word in names:
@@ -228,7 +228,7 @@ def chosen(name: str, value: Any, kinds: Sequence[type[Choice]]) -> Choice:
             f"{name} must be a text of at most {LONGEST} characters, got one of {len(text)}"
         )
     called, parts = _written(name, text) if isinstance(text, str) else ("", [])
-    word = spelled(called, tuple(by_word))
+    word = listed_name(called, tuple(by_word))
     if word is None:
         raise ValueError(f"{name} must be one of {', '.join(by_word)}, got {value!r:.60}")
     return _made(f"{name}: ", by_word[word], parts)
@@ -395,7 +395,7 @@ class Setting:
             return chosen(self.name, value, kinds)
         if not self.choices or left_open or value in self.choices:
             return value
-        word = spelled(value, self.choices) if isinstance(value, str) else None
+        word = listed_name(value, self.choices) if isinstance(value, str) else None
         if word is None:
             raise ValueError(f"{self.name} must be one of {self.choices}, got {value!r:.60}")
         return word

@@ -11,7 +11,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any
 
-from tacit.protocol.settings import Choice, setting, spelled
+from tacit.protocol.settings import Choice, listed_name, setting
 
 
 class Trust(Enum):
@@ -46,7 +46,7 @@ class Trust(Enum):
         ------
         ValueError : for an unknown word; the message lists the known ones.
         """
-        known = spelled(word.partition("(")[0], trust_words())
+        known = listed_name(word.partition("(")[0], trust_words())
         if known is None:
             raise ValueError(f"trust must be one of {trust_words()}, got {word!r}")
         return cls(known)

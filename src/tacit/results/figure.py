@@ -16,13 +16,6 @@ AUC_ERROR = 0.25
 class Figure(str):
     """What is estimated, a text that is shown; nothing follows from how it reads.
 
-    Parameters
-    ----------
-    title : as texts name it.
-    key : under which documents hold it; figures that are not known to documents share one.
-    limits : the least and the largest value that it can have.
-    max_error : the error above which an estimate says nothing.
-
     Examples
     --------
     >>> print(Figure("Brier score", limits=(0.0, 1.0)))
@@ -42,7 +35,15 @@ class Figure(str):
         limits: tuple[float, float] = EVERYWHERE,
         max_error: float = math.inf,
     ) -> Figure:
-        """The text with what is known of the figure."""
+        """The text with what is known of the figure.
+
+        Parameters
+        ----------
+        title : as texts name it.
+        key : under which documents hold it; figures that are not known to documents share one.
+        limits : the least and the largest value that it can have.
+        max_error : the error above which an estimate says nothing.
+        """
         made = super().__new__(cls, title)
         made.key, made.limits, made.max_error = key, limits, max_error
         return made

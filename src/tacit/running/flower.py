@@ -229,8 +229,8 @@ class Nodes:
             if not waiting or now >= ends:
                 break
             speaker.wait(now, words)
-            looked = started + wait_after(now - since, MAX_POLL_SECONDS)
-            time.sleep(max(min(looked, ends) - now, 0.0))
+            next_poll = started + wait_after(now - since, MAX_POLL_SECONDS)
+            time.sleep(max(min(next_poll, ends) - now, 0.0))
 
     def _take(self, coordinator: Coordinator, replies: Iterable[Any]) -> None:
         owners = {node: index for index, node in self.node_of.items()}

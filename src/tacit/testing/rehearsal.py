@@ -246,7 +246,7 @@ def _carried(stage: _Stage, parties: dict[int, Party], retries: int, restart: bo
             stage.carry(coordinator, parties, retries)
         except LostPartyError as error:
             coordinator = coordinator.without(error)
-            parties = {index: parties[index].anew() for index in coordinator.active}
+            parties = {index: parties[index].next_run() for index in coordinator.active}
             continue
         return coordinator
 

@@ -18,7 +18,7 @@ from tacit.protocol.conversation import Protocol
 from tacit.running.evaluating import exact_auc, repeat
 from tacit_studies.rows import Measured
 from tacit_studies.sources import Floats, Labels, Scores
-from tacit_studies.spelling import spelled_for_seeds
+from tacit_studies.spelling import named_for_seeds
 
 Value = TypeVar("Value")
 
@@ -64,7 +64,7 @@ class Bench:
 
     def seed(self, *names: object) -> int:
         """The seed of what ``names`` describe, different for different names."""
-        checksum = zlib.crc32(spelled_for_seeds(names).encode())
+        checksum = zlib.crc32(named_for_seeds(names).encode())
         return int(np.random.SeedSequence((self._seed, checksum)).generate_state(1, np.uint64)[0])
 
     def scored(self, epoch: int = 0, large: bool = False) -> tuple[Floats, Labels]:

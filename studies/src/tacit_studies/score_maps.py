@@ -96,7 +96,7 @@ OTHER_SCALES = (
     ScoreMap("raw log-odds", log_odds, LOG_ODDS),
     ScoreMap("ranks over n", _ranks),
 )
-CROWDED = ScoreMap("expit(6 logit s)", partial(_times, 6.0))
+DENSE = ScoreMap("expit(6 logit s)", partial(_times, 6.0))
 """Scores that crowd at 0 and 1, as those of confident networks do."""
 
 TWO_DIGITS = ScoreMap("two digits", _two_digits)

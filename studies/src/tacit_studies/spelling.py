@@ -93,12 +93,12 @@ def _fedauc(protocol: FedAUC | PublishedFedAUC) -> str:
     return f"FedAUC({', '.join(f'{name}={value!r}' for name, value in words.items())})"
 
 
-def spelled_for_seeds(names: tuple[object, ...]) -> str:
+def named_for_seeds(names: tuple[object, ...]) -> str:
     """The representation of what a seed is for, in the words of the tables.
 
     Examples
     --------
-    >>> spelled_for_seeds(("auc", ScoreHistogram("exact-sum", height=3)))[:50]
+    >>> named_for_seeds(("auc", ScoreHistogram("exact-sum", height=3)))[:50]
     "('auc', ScoreHistogram(trust='secure-aggregation',"
     """
     return repr(tuple(map(_spelled, names)))
@@ -149,7 +149,7 @@ def _spelled_histogram(protocol: ScoreHistogram) -> str:
         "budget": words["budget"],
         "aim": words["aim"],
         "dropouts": protocol.trust.dropouts if isinstance(protocol.trust, SecureSum) else 0.0,
-        "second_round": None if protocol.looks else 0.0,
+        "second_round": None if protocol.count_rounds else 0.0,
     }
     if protocol.scale != EVEN:
         settings["scale"] = protocol.scale

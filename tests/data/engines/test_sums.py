@@ -59,8 +59,8 @@ def zoomed_scale() -> ScoreScale:
     """Cells of single doubles, and cells that crowd in few bins."""
     numbers = np.array([0.25, 0.5])
     single = np.union1d(numbers, np.nextafter(numbers, 1.0))
-    crowd = 0.5 + np.arange(1, 28) * 1e-7
-    return CentredScale(np.concatenate((single, crowd)), 0.0, 1.0)
+    spike = 0.5 + np.arange(1, 28) * 1e-7
+    return CentredScale(np.concatenate((single, spike)), 0.0, 1.0)
 
 
 def some_records(kind: str, records: int = 3000) -> pa.Table:

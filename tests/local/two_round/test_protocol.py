@@ -110,9 +110,9 @@ def test_the_second_round_costs_epsilon_whatever_was_published(
     """For any two records, with numbers and grids that no honest server sends among them."""
     monkeypatch.setattr(bounded, "GRAIN", 20)
     monkeypatch.setattr(bounded, "ROUNDING", 4)
-    knots, grid = HOSTILE[published]
+    borders, grid = HOSTILE[published]
     grid = np.linspace(0, 1, 9) if grid is None else grid
-    shared = {"knots": knots, "grid": grid, "width": 3}
+    shared = {"knots": borders, "grid": grid, "width": 3}
     for claimed, holds in ((1.0, True), (1.3, False)):
         window = SlidingWindow(claimed, grid.size, 3)
         worst = worst_ratio(report_influences, TwoRoundAUC(claimed, labels), window, shared)
@@ -228,7 +228,7 @@ def expected_counts(plan: Influence, truth: ScoreModel) -> Any:
     scores = (np.arange(CELLS * parts) + 0.5) / (CELLS * parts)
     counts = []
     for label, cells in enumerate((truth.negatives, truth.positives)):
-        numbers = np.interp(scores, edges, plan.knots[label])
+        numbers = np.interp(scores, edges, plan.borders[label])
         masses = np.repeat(cells / parts, parts)
         rounded = plan.report._grid_masses(bounded.PointMasses(numbers, masses))
         counts.append(rounded @ plan.report.window.probabilities)
@@ -287,8 +287,8 @@ def test_numbers_lie_in_the_unit_interval_for_any_class_shares(private: bool) ->
     for fraction in (1e-6, 0.03, 0.5, 0.97):
         sizes = np.full((2, 1 if private else 2), 100)
         plan = Influence(smooth_model(3, fraction), 1.0, private, False, sizes)
-        assert plan.knots.min() >= 0
-        assert plan.knots.max() <= 1
+        assert plan.borders.min() >= 0
+        assert plan.borders.max() <= 1
         assert sum(float(numbers.masses.sum()) for numbers in plan.distributions) == pytest.approx(
             len(plan.distributions)
         )
@@ -297,11 +297,9 @@ def test_numbers_lie_in_the_unit_interval_for_any_class_shares(private: bool) ->
 def test_hidden_error_is_small_for_smooth_scores_and_large_for_crowded_ones() -> None:
     edges = np.linspace(0, 1, CELLS + 1)
     smooth = ScoreModel(np.array(0.5), np.diff(1 - (1 - edges) ** 2), np.diff(edges**2))
-    crowded = np.eye(CELLS)[3]
+    dense = np.eye(CELLS)[3]
     assert cell_bias(smooth) < 1e-6
-    assert cell_bias(ScoreModel(np.array(0.5), crowded, crowded)) == pytest.approx(
-        math.sqrt(1 / 12)
-    )
+    assert cell_bias(ScoreModel(np.array(0.5), dense, dense)) == pytest.approx(math.sqrt(1 / 12))
 
 
 @pytest.mark.parametrize("sent", [[1, 0, 1], [1, 0, 1, 0, 1], [1, 0, 1, 2]])

@@ -23,9 +23,9 @@ def closed(values: Any) -> ScoreDistribution:
 
 @given(SHARES, st.floats(0, 1))
 def test_it_is_scipy_s_monotone_cubic(values: list[float], score: float) -> None:
-    knots, reached = np.concatenate([[0.0], EDGES, [1.0]]), np.array([0.0, *values, 1.0])
+    borders, reached = np.concatenate([[0.0], EDGES, [1.0]]), np.array([0.0, *values, 1.0])
     with np.errstate(over="ignore"):
-        expected = float(PchipInterpolator(knots, reached)(score))
+        expected = float(PchipInterpolator(borders, reached)(score))
     assert closed(values).at([score])[0] == pytest.approx(expected, abs=1e-12)
 
 
@@ -34,12 +34,12 @@ def test_it_is_scipy_s_monotone_cubic(values: list[float], score: float) -> None
 def test_the_area_is_the_integral(upper: list[float], lower: list[float]) -> None:
     """Gauss-Legendre on three points against an adaptive quadrature, cell by cell."""
     above, below = closed(upper), closed(lower)
-    knots = np.concatenate([[0.0], EDGES, [1.0]])
+    borders = np.concatenate([[0.0], EDGES, [1.0]])
     with np.errstate(over="ignore"):
-        density = PchipInterpolator(knots, np.array([0.0, *upper, 1.0])).derivative()
+        density = PchipInterpolator(borders, np.array([0.0, *upper, 1.0])).derivative()
     expected = sum(
         quad(lambda s: float(below.at([s])[0]) * float(density(s)), low, high)[0]
-        for low, high in pairwise(knots)
+        for low, high in pairwise(borders)
     )
     assert float(above.area_above(below)) == pytest.approx(expected, abs=1e-9)
 

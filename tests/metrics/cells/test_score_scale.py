@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.metrics.cells.score_scale import (
-    KNOT_LEVELS,
+    BORDER_LEVELS,
     SCALES,
     CellTable,
     ScoreScale,
@@ -56,14 +56,14 @@ def test_a_cell_is_the_number_of_edges_at_most_the_score(
 
 
 FIXED = ("probability", "log-odds", "real")
-DYADIC = np.arange(1, 2**KNOT_LEVELS) / 2**KNOT_LEVELS
+DYADIC = np.arange(1, 2**BORDER_LEVELS) / 2**BORDER_LEVELS
 
 
 @pytest.mark.parametrize("name", FIXED)
 def test_knots_have_dyadic_positions_and_come_back_exactly(name: str) -> None:
     scale = named_scale(name)
-    np.testing.assert_array_equal(scale.positions(scale.knots), DYADIC)
-    np.testing.assert_array_equal(scale.scores(DYADIC), scale.knots)
+    np.testing.assert_array_equal(scale.positions(scale.borders), DYADIC)
+    np.testing.assert_array_equal(scale.scores(DYADIC), scale.borders)
 
 
 @pytest.mark.parametrize("name", SCALES)
@@ -81,11 +81,11 @@ def test_a_cell_is_where_its_edges_say(score: float) -> None:
     """``position >= e`` if and only if ``score >= score of e``, for every edge e of a cell."""
     scale = named_scale("probability")
     reached = scale.positions([score]) >= DYADIC
-    np.testing.assert_array_equal(reached, scale.knots <= score)
+    np.testing.assert_array_equal(reached, scale.borders <= score)
 
 
 @pytest.mark.parametrize(
-    ("knots", "low", "high"),
+    ("borders", "low", "high"),
     [
         ([0.5], None, 1.0),
         ([0.5, 0.5], 0.0, 1.0),
@@ -95,9 +95,9 @@ def test_a_cell_is_where_its_edges_say(score: float) -> None:
         ([-1.01e308, -1e308, 1e308, 1.01e308], None, None),
     ],
 )
-def test_knots_must_ascend(knots: list[float], low: float | None, high: float | None) -> None:
+def test_knots_must_ascend(borders: list[float], low: float | None, high: float | None) -> None:
     with pytest.raises(ValueError, match="cell edges"):
-        ScoreScale(np.array(knots), low, high)
+        ScoreScale(np.array(borders), low, high)
 
 
 def test_an_unknown_scale_is_refused() -> None:
@@ -109,9 +109,9 @@ def test_an_unknown_scale_is_refused() -> None:
 def test_slopes_and_open_ends_give_the_positions_nearby(name: str) -> None:
     scale = named_scale(name)
     below, above = scale.open_ends
-    knots = scale.knots
-    middles = (knots[:-1] + knots[1:]) / 2
-    starts = knots[:-1]
+    borders = scale.borders
+    middles = (borders[:-1] + borders[1:]) / 2
+    starts = borders[:-1]
     lines = scale.positions(starts) + scale.slopes(starts) * (middles - starts)
     np.testing.assert_allclose(scale.positions(middles), lines, rtol=1e-12)
     assert (below is None) == (scale.low is not None)

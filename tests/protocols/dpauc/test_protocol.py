@@ -83,8 +83,8 @@ def test_empty_cells_do_not_make_the_others_crowds(adjacency: Literal["label", "
     assert abs(result.auc.value - exact_auc(clients)) < 4 * result.auc.standard_error
     assert result.auc.approximation_error < 1e-3
     one_score = clients.rescored(lambda scores: np.where(scores < 0.4, scores, 0.7))
-    crowded = evaluate(one_score, protocol, seed=1)
-    assert crowded.auc.approximation_error > 0.01
+    dense = evaluate(one_score, protocol, seed=1)
+    assert dense.auc.approximation_error > 0.01
 
 
 CLIENTS = binormal_clients(4000, 4000, 4)

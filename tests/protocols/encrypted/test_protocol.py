@@ -67,7 +67,7 @@ def run(clients: Clients, protocol: Any, **options: Any) -> float:
 )
 def test_exact_without_perturbation(form: str, scale: str, clients: int) -> None:
     """Also one party at a time: all that they share travelled encrypted, past the aggregator."""
-    data = crowded("crowded", clients)
+    data = dense("crowded", clients)
     plain = VARIANTS[form](40, most_records=2000, perturbed=False, scale=scale)
     chunk = 1 if clients == 2 else None
     found = simulate(data, plain, NoNoise(), chunk=chunk).server_result
@@ -133,7 +133,7 @@ def naive_half_range(clients: Clients, thresholds: int, scale: str = PROBABILITY
     return Fraction(int(counts[0] @ counts[1]), 2 * positives * (clients.records - positives))
 
 
-def crowded(kind: str, clients: int = 5) -> Clients:
+def dense(kind: str, clients: int = 5) -> Clients:
     """Scores at both ends of [0, 1], on few points, or at its very ends."""
     scores, labels = tacit.binormal_scores(600, 1400, 0.75, seed=0)
     inside = np.clip(scores, 1e-9, 1 - 1e-9)
@@ -166,7 +166,7 @@ def test_the_interval_holds_the_exact_auc_whatever_the_scores(
 
     Every form meets two kinds of scores, and every kind three forms and numbers of thresholds.
     """
-    data, scale = crowded(kind), EVEN if form == "even" else PROBABILITY
+    data, scale = dense(kind), EVEN if form == "even" else PROBABILITY
     protocol = FORMS[form](thresholds, most_records=2000, scale=scale)
     made = tacit.evaluate(data, protocol, exact=True)
     assert covers(made)
@@ -352,10 +352,10 @@ def _numbers(perturbed: bool, times: int) -> tuple[list[Products], int, int]:
     thresholds = np.linspace(0.0, 1.0, 20)
     uploads = party.uploads(cumulative_counts(data, thresholds), [0, 1])
     aggregator = bfv.ExactAggregator(scheme, party.evaluation_keys())
-    seen = [party._numbers(0, aggregator.answers(uploads)[0]) for _ in range(times)]
+    pool = [party._numbers(0, aggregator.answers(uploads)[0]) for _ in range(times)]
     counts = cumulative_counts(Clients.from_arrays(data.scores, data.labels), thresholds)
     numerator = 2 * int((counts.rising * counts.falling).sum())
-    return seen, numerator, 2 * int(counts.positives[0]) * int(counts.negatives[0])
+    return pool, numerator, 2 * int(counts.positives[0]) * int(counts.negatives[0])
 
 
 def test_perturbed_answers_betray_no_multiplier_by_their_gcd() -> None:
@@ -365,13 +365,13 @@ def test_perturbed_answers_betray_no_multiplier_by_their_gcd() -> None:
     """
     exact, numerator, denominator = _numbers(False, 3)
     common = math.gcd(numerator, denominator)
-    assert len({seen.denominator // denominator for seen in exact}) > 1
-    for seen in exact:
-        assert math.gcd(*seen[:2]) * denominator == common * seen.denominator
+    assert len({pool.denominator // denominator for pool in exact}) > 1
+    for pool in exact:
+        assert math.gcd(*pool[:2]) * denominator == common * pool.denominator
     perturbed, _, _ = _numbers(True, 5)
-    assert all(math.gcd(*two) < 2**15 for seen in perturbed for two in combinations(seen, 2))
-    for seen in perturbed:
-        assert abs(seen[0] / seen[1] - numerator / denominator) < 1e-6
+    assert all(math.gcd(*two) < 2**15 for pool in perturbed for two in combinations(pool, 2))
+    for pool in perturbed:
+        assert abs(pool[0] / pool[1] - numerator / denominator) < 1e-6
 
 
 @pytest.mark.parametrize(("most_records", "share"), [(2**16, 1 / 3), (2**17, 1.0)])
@@ -381,10 +381,10 @@ def test_as_many_multipliers_fit_an_answer_as_is_said(most_records: int, share: 
     half = most_records // 2
     true = np.array([2 * (half * half * 3 // 4), 2 * half * half, 2 * (half * half // 97)])
     added = np.array([packing.uniform_below(scale.width) for _ in range(3)])
-    seen = scale.multiplier() * true + added
+    pool = scale.multiplier() * true + added
     tried = np.arange(scale.bound // packing.MULTIPLIER_RANGE, scale.bound + 1)[:, np.newaxis]
-    even = seen // (2 * tried) * 2
-    fits = (seen - tried * even < scale.width).all(axis=1)
+    even = pool // (2 * tried) * 2
+    fits = (pool - tried * even < scale.width).all(axis=1)
     assert fits.mean() >= share - 1e-3
 
 
@@ -407,9 +407,9 @@ def test_identities_are_pinned() -> None:
 def test_the_aggregator_is_sent_no_key_and_no_count(form: str) -> None:
     """All bytes that reach the generator, searched for secrets; and counts in masked words."""
     protocol, state = VARIANTS[form](10, most_records=2000, reveal="parties"), ClientState()
-    seen, secrets = b"", list[bytes]()
+    pool, secrets = b"", list[bytes]()
     for query, reply in conversation_of(federation(), protocol, NoNoise(), state):
-        seen += b"".join(np.asarray(getattr(f, "values", f)).tobytes() for f in reply.values())
+        pool += b"".join(np.asarray(getattr(f, "values", f)).tobytes() for f in reply.values())
         seat = state.recall(sessions.NOTE)
         if seat is not None and seat.secret is not None:
             member, meeting = seat.members[0], seat.known_meeting
@@ -425,7 +425,7 @@ def test_the_aggregator_is_sent_no_key_and_no_count(form: str) -> None:
                 sent = protocol.masked_scheme.field.from_bytes(message[8:], words)
                 assert all(word > 2**11 for word in sent)
     assert len(secrets) == 7
-    assert not any(secret in seen for secret in secrets)
+    assert not any(secret in pool for secret in secrets)
     assert state.recall(sessions.NOTE) is None
 
 

@@ -14,8 +14,8 @@ from scipy.special import expit
 import tacit
 from tacit import Clients, FedAUC, ScoreHistogram
 from tacit.arrays import Floats
+from tacit.counts.count_rounds import PARTS
 from tacit.counts.influence import NEGATIVES, POSITIVES, SIZES
-from tacit.counts.looks import PARTS
 from tacit.metrics.ranking import auc
 from tacit.protocol import Adjacency, ClientState, NoNoise, Query, SimulatedNoise, View
 from tacit.protocols.histogram.comparing import (
@@ -27,9 +27,9 @@ from tacit.protocols.histogram.comparing import (
     ComparedHistograms,
     Pair,
     both_models,
-    first_pair_look,
+    first_pair_round,
     number_fields,
-    second_pair_look,
+    second_pair_round,
     summed_differences,
 )
 from tacit.protocols.histogram.steps import LISTED
@@ -159,7 +159,7 @@ def number_query(changed: dict[str, Any] | None = None) -> Query:
     return Query(summed_differences, protocol, broadcast=fields, view=View.SUM)
 
 
-def look_query(step: Any, *parts: int) -> Query:
+def round_query(step: Any, *parts: int) -> Query:
     shared = {LISTED: np.array(parts), "clients": 5}
     return Query(step, ComparedHistograms(1.0), broadcast=shared, view=View.SUM)
 
@@ -182,13 +182,13 @@ def test_what_no_look_gives_is_refused(changed: dict[str, Any], sentence: str) -
 
 
 def test_a_server_that_asks_again_gets_no_more_than_epsilon() -> None:
-    """After all parts are spent, other functions or another look would cost more."""
+    """After all parts are spent, other functions or another round would cost more."""
     clients, state, noise = models(200, 4), ClientState(), SimulatedNoise(1)
-    first_pair_look.answer(clients, look_query(first_pair_look, 2), noise, state)
+    first_pair_round.answer(clients, round_query(first_pair_round, 2), noise, state)
     summed_differences.answer(clients, number_query(), noise, state)
     summed_differences.answer(clients, number_query(), noise, state)  # the very same
     other = number_query({SIZES: np.array([501.0, 1500.0])})
-    for query in (other, look_query(second_pair_look, 2, 4)):
+    for query in (other, round_query(second_pair_round, 2, 4)):
         with pytest.raises(ValueError, match="go on from"):
             query.step.answer(clients, query, noise, state)
 

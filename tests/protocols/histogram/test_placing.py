@@ -1,4 +1,4 @@
-"""Cells of a report's tree that the looks before it place."""
+"""Cells of a report's tree that the rounds before it place."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tacit import Clients, Evaluation, ScoreHistogram, binormal_scores, evaluate
-from tacit.counts.placing import balanced_knots, with_edges
+from tacit.counts.placing import balanced_borders, with_edges
 from tacit.metrics.cells.score_scale import named_scale
 from tacit.protocol import ClientState, Query, SimulatedNoise, View
-from tacit.protocols.histogram.steps import LISTED, second_look
-from tacit.protocols.shared.counting import KNOTS
+from tacit.protocols.histogram.steps import LISTED, second_round
+from tacit.protocols.shared.counting import BORDERS
 from tacit.results.measures.catalogue import rates_at
 from tacit.running.evaluating import exact_auc
 from tacit.running.simulation import simulate
@@ -35,8 +35,8 @@ def test_without_noise_cells_hold_equal_products() -> None:
             for label in (1, 0)
         ]
     )
-    knots = balanced_knots(scale, counts.astype(np.float64), 0.0, 6)
-    edges = np.concatenate([[0.0], knots, [1.0]])
+    borders = balanced_borders(scale, counts.astype(np.float64), 0.0, 6)
+    edges = np.concatenate([[0.0], borders, [1.0]])
     held = [
         np.histogram(clients.scores[clients.labels == label], edges)[0].astype(np.float64)
         for label in (1, 0)
@@ -50,21 +50,21 @@ def test_without_noise_cells_hold_equal_products() -> None:
 
 def test_where_no_count_is_clear_cells_stay_those_of_the_scale() -> None:
     scale = named_scale("probability")
-    knots = balanced_knots(scale, np.zeros((2, 128)), 50.0, 6)
-    np.testing.assert_allclose(knots, scale.scores(np.arange(1, 64) / 64), rtol=1e-9)
+    borders = balanced_borders(scale, np.zeros((2, 128)), 50.0, 6)
+    np.testing.assert_allclose(borders, scale.scores(np.arange(1, 64) / 64), rtol=1e-9)
 
 
 def test_edges_take_the_place_of_the_nearest_knots() -> None:
-    knots = np.linspace(0.01, 0.99, 99)
+    borders = np.linspace(0.01, 0.99, 99)
     edges = np.array([0.055, 0.5, 0.5000001, 0.9999])
-    moved = with_edges(knots, edges, np.zeros(0), 99)
-    assert moved.size == knots.size
+    moved = with_edges(borders, edges, np.zeros(0), 99)
+    assert moved.size == borders.size
     assert np.isin(edges, moved).all()
     assert np.all(np.diff(moved) > 0)
-    assert np.setdiff1d(knots, moved).size == 3  # 0.5 was there
+    assert np.setdiff1d(borders, moved).size == 3  # 0.5 was there
     spare = np.linspace(0, 1, 301)[1:-1]
-    assert np.isin(edges, with_edges(knots[:5], edges, spare, 99)).all()
-    assert with_edges(knots[:5], edges, spare, 99).size == 99
+    assert np.isin(edges, with_edges(borders[:5], edges, spare, 99)).all()
+    assert with_edges(borders[:5], edges, spare, 99).size == 99
 
 
 def report(clients: Clients, epsilon: float = 1.0, seed: int = 1, **settings: Any) -> Evaluation:
@@ -85,11 +85,11 @@ def test_whatever_the_knots_a_record_moves_one_count_of_each_level() -> None:
     """The same noise on both data, so that only the counts differ."""
     scores, labels = binormal_scores(30, 30, 0.8, seed=1)
     rng = np.random.default_rng(0)
-    for knots in (np.sort(rng.uniform(0, 1, 1023)), np.linspace(0.4, 0.41, 1023)):
-        shared = {"clients": 1, "height": 10, KNOTS: knots, LISTED: np.array([1, 39])}
-        query = Query(second_look, PLACED, broadcast=shared, view=View.SUM)
+    for borders in (np.sort(rng.uniform(0, 1, 1023)), np.linspace(0.4, 0.41, 1023)):
+        shared = {"clients": 1, "height": 10, BORDERS: borders, LISTED: np.array([1, 39])}
+        query = Query(second_round, PLACED, broadcast=shared, view=View.SUM)
         replies = [
-            second_look.answer(
+            second_round.answer(
                 Clients.from_arrays(scores[:n], labels[:n]), query, SimulatedNoise(7), ClientState()
             )
             for n in (60, 59)
@@ -110,7 +110,7 @@ class TestThePolicy:
         return float(np.median([each.privacy_error / each.sampling_error for each in runs]))
 
     def test_with_much_signal_all_goes_to_the_counts(self) -> None:
-        """Two rounds: a look, and a tree with the rest."""
+        """Two rounds: a round, and a tree with the rest."""
         run = simulate(records(40_000), PLACED, SimulatedNoise(1))
         assert run.rounds == 2
         assert str(run.server_result.division).startswith("all of it for the counts")

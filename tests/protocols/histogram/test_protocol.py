@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from tacit import Clients, PublishedHistogram, ScoreHistogram, binormal_scores, evaluate
+from tacit import Clients, ScoreHistogram, binormal_scores, evaluate
 from tacit.counts.tree_budget import epsilon_by_level
 from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
 from tacit.protocol import UNPROTECTED, ClientState, DataError, Histogram, SecureSum, ServerResult
@@ -23,7 +23,7 @@ from tacit.testing import checks
 from tests.federations import binormal_clients
 
 SHARED = ScoreHistogram("secure-sum", 1.0, 10, scale="even")
-LOOKS = ScoreHistogram("secure-sum", 1.0)
+ROUNDS = ScoreHistogram("secure-sum", 1.0)
 
 
 def test_exact_sums_name_no_guarantee() -> None:
@@ -64,20 +64,6 @@ class TestWithoutNoise:
         assert float(server_result.approximation_error) < 1e-4
         assert abs(server_result.value - exact_auc(clients)) < 3 * server_result.approximation_error
 
-    @pytest.mark.parametrize("height", [1, 6, 10])
-    @pytest.mark.parametrize("aim", ["auc", "curves", "all"])
-    def test_distributed_counts_are_exact(self, height: int, aim: Any) -> None:
-        clients = binormal_clients(300, 500, 4)
-        protocol = PublishedHistogram("secure-sum", 1.0, height, aim=aim)
-        histogram = histogram_of(simulate(clients, protocol, NoNoise()).server_result).counts
-        np.testing.assert_allclose(histogram, cells_of(clients, height), atol=1e-9)
-
-
-LOCAL = ScoreHistogram("local", 1.0, scale="even"), ScoreHistogram("local", 5.0)
-SAMPLED = PublishedHistogram(
-    "secure-sum(budget=sample)", 1.0, adjacency="replace", aim="auc", scale="probability"
-)
-
 
 @pytest.fixture(scope="module")
 def clients() -> Clients:
@@ -85,20 +71,6 @@ def clients() -> Clients:
 
 
 class TestErrors:
-    @pytest.mark.parametrize("protocol", [*LOCAL, SAMPLED])
-    def test_predicted_errors_hold_where_records_are_dealt_out(
-        self, protocol: ScoreHistogram, clients: Clients
-    ) -> None:
-        """300 runs one at a time: the spread's own error is 4.1 %, the coverage's 1.3 %.
-
-        False alarms, over the choice of the seed: below 1e-2 with the 6 % by which second-order
-        terms raise the spread at epsilon 1, else below 1e-4.
-        """
-        server_result = repeat_results(clients, protocol, 300, seed=11)
-        spread, coverage = checks.deviation_and_coverage(server_result, exact_auc(clients))
-        assert spread == pytest.approx(1.0, abs=0.16)
-        assert 0.90 <= coverage <= 0.99
-
     def test_class_sizes_are_as_wrong_as_said(self, clients: Clients) -> None:
         """1,000 runs: the spread's own error is 2.3 %; false alarm below 1e-5."""
         server_result = repeat_results(clients, SHARED, 1000, seed=4)
@@ -110,7 +82,7 @@ class TestErrors:
         exact = float(
             simulate(clients, ScoreHistogram("exact-sum"), NoNoise()).server_result.sampling_error
         )
-        for protocol in (SHARED, LOCAL[1]):
+        for protocol in (SHARED, ScoreHistogram("local", 5.0)):
             results = repeat_results(clients, protocol, 10, seed=1).sampling_error
             assert float(results.mean()) == pytest.approx(exact, rel=0.1)
 
@@ -141,7 +113,7 @@ class TestVanishedClients:
         assert any(f"supports epsilon {found.epsilon:.4g}" in w for w in run.server_result.warnings)
         assert run.spent == protocol.guarantee
 
-    @pytest.mark.parametrize("protocol", [SHARED, LOOKS])
+    @pytest.mark.parametrize("protocol", [SHARED, ROUNDS])
     def test_enough_dropouts_cover_them(self, protocol: ScoreHistogram, clients: Clients) -> None:
         protocol = replace(protocol, trust=SecureSum(0.2))
         run = simulate(clients, protocol, SimulatedNoise(1), asked=25)
@@ -162,7 +134,7 @@ class TestVanishedClients:
 
     def test_clients_that_vanish_between_the_rounds_end_the_run(self, clients: Clients) -> None:
         """The server is told of 20 answers to the first query and of 10 to the second."""
-        conversation = LOOKS.conversation(20)
+        conversation = ROUNDS.conversation(20)
         query = next(conversation)
         reply = query.step.answer(clients, query, SimulatedNoise(1), ClientState())
         query = conversation.send(reply)
@@ -185,8 +157,8 @@ TRIED = {
     "one-cut": ScoreHistogram("secure-sum", 8.0, height=1),
     "shared": SHARED,
     "little": ScoreHistogram("secure-sum", 0.01, 10),
-    "looks": LOOKS,
-    "looks-little": replace(LOOKS, epsilon=0.02),
+    "rounds": ROUNDS,
+    "rounds-little": replace(ROUNDS, epsilon=0.02),
     "local": ScoreHistogram("local", 1.0, scale="even"),
     "local-little": ScoreHistogram("local", 0.01, height=8),
     "local-much": ScoreHistogram("local", 30.0, height=1),

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tacit import Clients, ScoreHistogram
+from tacit.counts.count_rounds import PARTS
 from tacit.counts.influence import NEGATIVES, POSITIVES, SIZES, influences_of, units_for
-from tacit.counts.looks import PARTS
 from tacit.protocol import Adjacency, ClientState, Cost, NoNoise, Query, SimulatedNoise, View
 from tacit.protocols.histogram.steps import LISTED, both_rounds, summed_influences
 from tacit.protocols.shared.counting import number_field
@@ -30,7 +30,7 @@ PROTOCOLS = {
     "replace": ScoreHistogram("secure-sum", 2.0, HEIGHT, adjacency="replace", aim="auc"),
 }
 SPENT = {"record": (1, 12), "replace": (1, 24)}
-"""The parts of a look and of the number: it gets 0.3 and 0.6 of epsilon."""
+"""The parts of a round and of the number: it gets 0.3 and 0.6 of epsilon."""
 RISING = np.arange(1, CELLS) / CELLS
 ADJACENCIES = pytest.mark.parametrize("name", list(PROTOCOLS))
 

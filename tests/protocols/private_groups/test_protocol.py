@@ -73,10 +73,11 @@ def figures(exact: list[dict[str, float]], result: ServerResult) -> Mapping[str,
 
 
 def test_intervals_cover_and_notice_wrong_noise() -> None:
-    """95 % intervals at 4,000 records of 10 clients, 600 of each figure by group.
+    """95 % intervals at 4,000 records of 10 clients, 360 of each figure by group.
 
-    A coverage of 95 % is known to 0.9 %, and leaves 92 to 98 % with a probability below 1e-3. Noise
-    30 % off gives 83 or 99.4 %.
+    A coverage of 95 % is known to 1.2 %, and leaves 92 to 98 % with a probability of 1e-2 a figure.
+    Noise 30 % off gives 83 or 99.4 %, of 240 differences: it passes for right in fewer than 2
+    of 100.
     """
     clients, protocol = group_clients(4000), tacit.GroupedHistogram(epsilon=1.0, group_names=GROUPS)
     exact = [exact_figures(clients, group) for group in range(3)]
@@ -84,7 +85,7 @@ def test_intervals_cover_and_notice_wrong_noise() -> None:
     def found(factor: float, runs: int) -> dict[str, float]:
         return coverages(clients, protocol, lambda r: figures(exact, r), runs, factor)
 
-    right, small, large = found(1.0, 200), found(0.7, 50), found(1.3, 50)
+    right, small, large = found(1.0, 120), found(0.7, 30), found(1.3, 30)
     assert all(0.92 <= each <= 0.98 for each in right.values()), right
     assert small["differences"] > 0.98
     assert large["differences"] < 0.92

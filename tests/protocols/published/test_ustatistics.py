@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 import tacit
 from tacit import HierarchicalAUC, UStatistic
 from tacit.local.hierarchical.estimate import LevelCounts
-from tacit.local.ustatistic.kernels import Gini, Kendall, Listed, Range
+from tacit.local.ustatistic.kernels import Gini, Range
 from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.protocols.published.ustatistics import (
     Forms,
@@ -20,9 +20,7 @@ from tacit.protocols.published.ustatistics import (
     threshold_factor,
     traversal_area,
 )
-from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
-from tacit.testing import checks
 from tests.local.hierarchical.test_estimate import noisy_levels
 
 
@@ -69,9 +67,9 @@ def test_the_traversal_stops_at_some_nodes_and_not_at_others() -> None:
 def test_a_forms_norm_is_that_of_its_matrix() -> None:
     rng = np.random.default_rng(0)
     for lowest in (False, True):
-        looked = rng.random(8) < 0.5
-        stopped = ~looked & (rng.random(8) < 0.5)
-        forms = Forms.of(looked, stopped, lowest)
+        after_rounds = rng.random(8) < 0.5
+        stopped = ~after_rounds & (rng.random(8) < 0.5)
+        forms = Forms.of(after_rounds, stopped, lowest)
         identity = np.eye(16)
         children = np.stack([identity, np.zeros((16, 16))], axis=-2)
         matrix = forms.influences(children)[:, 1].T
@@ -117,19 +115,6 @@ def test_what_bins_hide_is_within_the_approximation_error(bins: int) -> None:
     clients, protocol = smooth_values(20_000), PublishedUStatistic(Gini(Range(bins=bins)), 60.0)
     result = simulate(clients, protocol, SimulatedNoise(0)).server_result
     assert abs(result.value - protocol.exact(clients)) < 2 * result.approximation_error
-
-
-def test_intervals_of_reports_hold() -> None:
-    """1,000 runs have an error of 0.7 % in the coverage and 2.2 % in the spread: a correct one
-    misses a bound with probability below 1e-4."""
-    rng = np.random.default_rng(0)
-    first = rng.integers(0, 6, 6_000)
-    clients = tacit.Clients.from_values(first, np.clip(first + rng.integers(-1, 2, 6_000), 0, 5))
-    protocol = PublishedUStatistic(Kendall(Listed(range(6))), 2.0)
-    result = repeat_results(clients, protocol, 1_000, seed=1)
-    ratio, coverage = checks.deviation_and_coverage(result, protocol.exact(clients))
-    assert ratio == pytest.approx(1.0, abs=0.1)
-    assert 0.92 <= coverage <= 0.98
 
 
 def test_both_forms_read_the_same_reports() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tacit import Clients, DataError
 from tacit.counts import influence
 from tacit.counts.influence import FIXED_POINT, MOST_RECORDS, Influences, units_for, whole_units
-from tacit.metrics.cells.score_distribution import ScoreDistribution, StraightDistribution
+from tacit.metrics.cells.score_distribution import LinearDistribution, ScoreDistribution
 from tacit.privacy.cost import MAX_BUDGET, Adjacency
 from tacit.running.evaluating import exact_auc
 
@@ -89,7 +89,7 @@ def test_totals_of_clients_do_not_depend_on_the_groups(
         assert found[row].tolist() == [int(alone.totals(part)[0]) for part in parts]
 
 
-@pytest.mark.parametrize("kind", [ScoreDistribution, StraightDistribution])
+@pytest.mark.parametrize("kind", [ScoreDistribution, LinearDistribution])
 def test_replicates_of_many_records_have_the_same_sums(
     kind: type[ScoreDistribution], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,9 +49,9 @@ def test_books_hold_what_was_spent_and_nothing_of_the_records(tmp_path: Path) ->
     paid = [line for line in messages if line.epsilon]
     assert {(line.adjacency, line.dataset) for line in paid} == {("record", "registry")}
     steps = [str(line.step).split()[1] for line in paid]
-    looks = ["first_look", "second_look", "third_look", "fourth_look"]
-    expected = [*looks[: len(steps) - 1], "summed_influences"]
-    assert steps in (looks[: len(steps)], expected)
+    rounds = ["first_round", "second_round", "third_round", "fourth_round"]
+    expected = [*rounds[: len(steps) - 1], "summed_influences"]
+    assert steps in (rounds[: len(steps)], expected)
     assert paid[0].epsilon == 0.025
     assert sum(line.epsilon for line in paid) == pytest.approx(1.0, abs=1e-9)
     assert [int(str(line.step).split()[0]) for line in messages] == list(range(len(messages)))

@@ -17,7 +17,7 @@ from tacit_studies.registry import TABLES
 from tacit_studies.rows import Beside, Measured, summary
 from tacit_studies.score_maps import (
     AS_THEY_ARE,
-    CROWDED,
+    DENSE,
     MOVED,
     OTHER_SCALES,
     TWO_DIGITS,
@@ -111,7 +111,7 @@ def test_samples_keep_few_positives_or_are_balanced() -> None:
 
 
 @pytest.mark.parametrize(
-    "score_map", [AS_THEY_ARE, CROWDED, TWO_DIGITS, *MOVED, *OTHER_SCALES], ids=lambda m: m.name
+    "score_map", [AS_THEY_ARE, DENSE, TWO_DIGITS, *MOVED, *OTHER_SCALES], ids=lambda m: m.name
 )
 def test_a_map_rises_and_keeps_records_in_their_places(score_map: ScoreMap) -> None:
     clients = real_clients(30, 70)

@@ -27,7 +27,7 @@ from tacit.running.deployment.flower_programs.programs import DeploymentError, T
 from tacit.running.deployment.local import run_locally
 from tacit.running.session.plan_file import Plan
 
-LOOK_SECONDS = 2.0
+POLL_SECONDS = 2.0
 
 
 @click.command()
@@ -74,7 +74,7 @@ def serve(plan: Path, host: str, port: int, metrics: tuple[str, int] | None, ver
             running.check()
             inviting.publish_roster(plan, coordinator)
             refused = _registered(coordinator, refused, tell)
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
 
 
 def _registered(coordinator: server.Coordinator, before: str, tell: Tell | None) -> str:

@@ -85,7 +85,7 @@ def _rows(letter: letters.Invitation, answer: letters.Answer, home: Path) -> lis
     ]
 
 
-ROSTER_LOOK_SECONDS = 3.0
+ROSTER_POLL_SECONDS = 3.0
 
 
 def newest_roster(
@@ -135,7 +135,7 @@ def _waited_for(
             return answer
         tell("the server answers; waiting until the coordinator has admitted all sites")
         tell = _silent
-        time.sleep(ROSTER_LOOK_SECONDS)
+        time.sleep(ROSTER_POLL_SECONDS)
 
 
 def _silent(line: str) -> None:

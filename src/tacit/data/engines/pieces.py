@@ -124,13 +124,15 @@ class ClassFunctions:
         low = -LARGEST if scale.low is None else scale.low
         high = LARGEST if scale.high is None else scale.high
         with np.errstate(over="ignore"):
-            edges = np.union1d(scale.knots, least_scores(scale, self.functions[0].edges, low, high))
+            edges = np.union1d(
+                scale.borders, least_scores(scale, self.functions[0].edges, low, high)
+            )
             edges = edges[(edges > low) & (edges <= high)]
             lefts = np.concatenate(([low], edges))
             origins, positions = _starts_of_pieces(scale, lefts)
             cells, _ = self.functions[0].places(scale(lefts))
-        knots = self.functions[0].knots
-        starts, widths = knots[:-1], np.diff(knots)
+        borders = self.functions[0].borders
+        starts, widths = borders[:-1], np.diff(borders)
         with np.errstate(over="ignore", invalid="ignore"):
             # the part of a cell below a position is slope * difference + shift
             slope = scale.slopes(lefts) / widths[cells]
@@ -186,7 +188,7 @@ class Bins:
     below : how many edges are in lower bins, shape (n,).
     alone : the only edge of each bin, shape (n,): plus infinity where there is none, and NaN where
         there are several.
-    crowded : the edges of bins with several, and how many edges are at most each of them, shape
+    dense : the edges of bins with several, and how many edges are at most each of them, shape
         (c,) each.
     """
 
@@ -194,7 +196,7 @@ class Bins:
     factor: float
     below: NDArray[np.int32]
     alone: Floats
-    crowded: tuple[Floats, NDArray[np.int64]]
+    dense: tuple[Floats, NDArray[np.int64]]
 
     @classmethod
     def of(
@@ -322,13 +324,15 @@ def _part(pieces: ScorePieces, dialect: Dialect) -> str:
     below, above = pieces.open_ends
     cases = []
     if below is not None:
-        knot, width = map(dialect.literal, below)
+        border, width = map(dialect.literal, below)
         # w / (w + k - s)
-        cases.append(f"WHEN score < {knot} THEN {width} / ({width} + ({knot} - score))")
+        cases.append(f"WHEN score < {border} THEN {width} / ({width} + ({border} - score))")
     if above is not None:
-        knot, width = map(dialect.literal, above)
+        border, width = map(dialect.literal, above)
         # 1 - w / (w + s - k)
-        cases.append(f"WHEN score >= {knot} THEN 1e0 - {width} / ({width} + (score - ({knot})))")
+        cases.append(
+            f"WHEN score >= {border} THEN 1e0 - {width} / ({width} + (score - ({border})))"
+        )
     if not cases:
         return "score - origin"
     listed = "\n  ".join(cases)
@@ -363,7 +367,7 @@ def _placed(relation: Relation, edges: Floats, bins: Bins | None) -> str:
 def _cell(bins: Bins, dialect: Dialect) -> str:
     """How many edges are at most the score: those of lower bins, and of its own."""
     alone = "below + CAST(score >= alone AS INTEGER)"
-    values, counts = bins.crowded
+    values, counts = bins.dense
     if not values.size:
         return alone
     tree = tree_expression("score", values, counts, dialect)

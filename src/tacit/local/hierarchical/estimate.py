@@ -18,7 +18,7 @@ from tacit.privacy.symbols import walsh_hadamard
 from tacit.protocol import devices
 from tacit.protocol.fields import ragged_of
 
-MIN_CROWDING = 4.0
+MIN_CONCENTRATION = 4.0
 """Least ratio at which pairs within cells count as concentrated: the mean of their squared numbers
 over the square of their mean. Smooth densities have a smaller ratio."""
 
@@ -268,21 +268,21 @@ def within_leaf_variance(levels: LevelCounts, leaves: Floats) -> Floats:
     correction = np.abs(curves.density_correction(positives, negatives)) + CORRECTION_ERRORS * error
     scale = 4.0 ** (height - levels.noise.height)
     shares = leaves / levels.classes[:, np.newaxis]
-    crowds = np.maximum(crowded_variance(levels, leaves), curves.coarse_variance(shares))
-    return (scale * correction) ** 2 + crowds
+    spikes = np.maximum(dense_variance(levels, leaves), curves.coarse_variance(shares))
+    return (scale * correction) ** 2 + spikes
 
 
-def crowded_variance(levels: LevelCounts, leaves: Floats) -> Floats:
+def dense_variance(levels: LevelCounts, leaves: Floats) -> Floats:
     """The error of cells that hold far more pairs than others, as a variance of the AUC.
 
     The fraction of a cell's pairs that positives win is taken as uniform on [0, 1], of variance
-    1/12, for squared numbers of pairs beyond ``MIN_CROWDING`` times those of equal cells. A squared
-    count is too large by its noise variance on average, which is subtracted first.
+    1/12, for squared numbers of pairs beyond ``MIN_CONCENTRATION`` times those of equal cells. A
+    squared count is too large by its noise variance on average, which is subtracted first.
     """
     variance = levels.classes[:, np.newaxis] * leaf_variance(levels.noise.record_variances)
     squares = np.prod(leaves**2 - variance, axis=-2).sum(axis=-1)
     uniform = np.prod(leaves, axis=-2).sum(axis=-1) ** 2 / leaves.shape[-1]
-    return np.maximum(squares - MIN_CROWDING * uniform, 0.0) / 12 / levels.pairs**2
+    return np.maximum(squares - MIN_CONCENTRATION * uniform, 0.0) / 12 / levels.pairs**2
 
 
 def leaf_variance(variances: Floats) -> float:

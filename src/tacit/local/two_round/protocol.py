@@ -123,9 +123,9 @@ def report_influences(
     positions = query.protocol.on_scale(clients).scores[reporting]
     labels = clients.labels[reporting]
 
-    def answers(knots: Floats, grid: Floats, width: int) -> Integers:
+    def answers(borders: Floats, grid: Floats, width: int) -> Integers:
         report = bounded.GridReport(query.protocol.epsilon, grid, width)
-        return report.answers(second_round.reported_numbers(positions, labels, knots), noise)
+        return report.answers(second_round.reported_numbers(positions, labels, borders), noise)
 
     published = [query.broadcast[name] for name in ("knots", "grid", "width")]
     if noise.replicates is None:
@@ -248,7 +248,7 @@ class TwoRoundAUC(tp.ScaledScores, ReportDeclarations, tp.Protocol):
 def _published(plans: list[Influence], single: bool) -> dict[str, Any]:
     """What the second round's reports are made with; a leading axis holds replicates."""
     published = {
-        "knots": np.stack([plan.knots for plan in plans]),
+        "knots": np.stack([plan.borders for plan in plans]),
         "grid": np.stack([plan.report.grid for plan in plans]),
         "width": np.array([plan.report.width for plan in plans]),
     }

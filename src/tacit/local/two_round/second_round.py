@@ -53,7 +53,7 @@ class Influence:
     sizes: Integers
 
     @cached_property
-    def knots(self) -> Floats:
+    def borders(self) -> Floats:
         """The numbers reported at the cells' edges by negatives and positives, shape (2, B+1)."""
         masses = np.stack([self.model.negatives, self.model.positives])
         # the distribution functions at the cells' edges, from 0
@@ -70,7 +70,7 @@ class Influence:
     def distributions(self) -> tuple[PointMasses, ...]:
         """The distribution of the numbers of each kind of record, if the model holds."""
         within = (np.arange(PARTS) + 0.5) / PARTS
-        low, high = self.knots[:, :-1, np.newaxis], self.knots[:, 1:, np.newaxis]
+        low, high = self.borders[:, :-1, np.newaxis], self.borders[:, 1:, np.newaxis]
         points = (low + (high - low) * within).reshape(2, -1)
         cells = np.stack([self.model.negatives, self.model.positives])
         masses = np.repeat(cells / PARTS, PARTS, axis=-1)
@@ -145,24 +145,24 @@ class Influence:
         return float(self._classes.min())
 
 
-def reported_numbers(positions: Floats, labels: NDArray[Any], knots: Floats) -> Floats:
+def reported_numbers(positions: Floats, labels: NDArray[Any], borders: Floats) -> Floats:
     """The number that each record reports: linear between the cell edges of its class, shape (M,).
 
     Parameters
     ----------
     positions : of the records' scores on the scale, shape (M,).
     labels : 1 for positives, shape (M,).
-    knots : the numbers at the edges of cells of negatives and positives, shape (2, B+1).
+    borders : the numbers at the edges of cells of negatives and positives, shape (2, B+1).
 
     Examples
     --------
     >>> import numpy as np
-    >>> knots = np.stack([np.linspace(1, 0, CELLS + 1), np.linspace(0, 1, CELLS + 1)])
-    >>> reported_numbers(np.array([0.25, 0.25]), np.array([0, 1]), knots).tolist()
+    >>> borders = np.stack([np.linspace(1, 0, CELLS + 1), np.linspace(0, 1, CELLS + 1)])
+    >>> reported_numbers(np.array([0.25, 0.25]), np.array([0, 1]), borders).tolist()
     [0.75, 0.25]
     """
     edges = np.arange(CELLS + 1) / CELLS
-    negatives, positives = (np.interp(positions, edges, class_knots) for class_knots in knots)
+    negatives, positives = (np.interp(positions, edges, class_borders) for class_borders in borders)
     return np.where(labels == 1, positives, negatives)
 
 
@@ -172,10 +172,10 @@ MAX_ERROR_WITH_AUC = 0.5
 MERGED = 4
 """Number of cells that are merged to estimate the bias of cells."""
 
-CROWDED_CELL = 4.0
+DENSE_CELL = 4.0
 """Ratio of a concentrated cell's pairs to those of its neighbours, at least; and ..."""
 
-CROWDED_FRACTION = 0.01
+DENSE_FRACTION = 0.01
 """... fraction of all pairs in a concentrated cell, at least."""
 
 
@@ -248,16 +248,16 @@ def cell_bias(model: ScoreModel) -> float:
     The model's scores are made uniform over groups of four cells; the AUC's change is a bias. A
     tenth of it is taken as the bias of single cells: for smooth densities with an error above
     0.0001 the ratio of the two was 14 to 80. In a concentrated cell, with more than
-    ``CROWDED_FRACTION`` of all pairs and ``CROWDED_CELL`` times those of either neighbour, the
+    ``DENSE_FRACTION`` of all pairs and ``DENSE_CELL`` times those of either neighbour, the
     fraction of pairs that the positives win is taken as uniform on [0, 1], of variance 1/12.
     """
     cells = np.stack([model.positives, model.negatives])
     merged = np.repeat(cells.reshape(2, -1, MERGED).mean(axis=-1), MERGED, axis=-1)
     coarse = area_of(*(merged - cells))
     pairs = np.pad(model.positives * model.negatives, 1)
-    usual = np.maximum(CROWDED_CELL * np.maximum(pairs[:-2], pairs[2:]), CROWDED_FRACTION)
-    crowded = pairs[1:-1][pairs[1:-1] > usual]
-    return math.hypot(float(coarse) / 10, math.sqrt(np.sum(crowded**2) / 12))
+    usual = np.maximum(DENSE_CELL * np.maximum(pairs[:-2], pairs[2:]), DENSE_FRACTION)
+    dense = pairs[1:-1][pairs[1:-1] > usual]
+    return math.hypot(float(coarse) / 10, math.sqrt(np.sum(dense**2) / 12))
 
 
 def result_of(results: list[Result], records: int, single: bool) -> ServerResult:

@@ -52,7 +52,7 @@ class ScoreDistribution:
             raise ValueError(
                 f"values must have shape (..., {self.edges.size}), got {self.values.shape}"
             )
-        if not np.all(np.diff(self.knots) > 0):
+        if not np.all(np.diff(self.borders) > 0):
             raise ValueError("edges must ascend between 0 and 1")
         self._check_values()
 
@@ -72,7 +72,7 @@ class ScoreDistribution:
         """The cell of every position, and which part of it lies below, shape (M,) each."""
         numbers = np.asarray(positions, dtype=np.float64)
         cells = cells_of(numbers, self.edges)
-        part = (numbers - self.knots[cells]) / np.diff(self.knots)[cells]
+        part = (numbers - self.borders[cells]) / np.diff(self.borders)[cells]
         return cells, np.clip(part, 0.0, 1.0)
 
     def area_above(self, other: ScoreDistribution) -> Floats:
@@ -92,7 +92,7 @@ class ScoreDistribution:
         return area
 
     @cached_property
-    def knots(self) -> Floats:
+    def borders(self) -> Floats:
         """All edges, with 0 and 1, shape (B+1,)."""
         return np.concatenate([[0.0], self.edges, [1.0]])
 
@@ -109,15 +109,15 @@ class ScoreDistribution:
 
         # scipy inverts slopes: that of a subnormal step is infinite, which gives the limit
         with np.errstate(over="ignore"):
-            curve = PchipInterpolator(self.knots, self._reached, axis=-1)
-        by_width = np.diff(self.knots) ** np.arange(DEGREE, -1, -1)[:, np.newaxis]
+            curve = PchipInterpolator(self.borders, self._reached, axis=-1)
+        by_width = np.diff(self.borders) ** np.arange(DEGREE, -1, -1)[:, np.newaxis]
         # scipy puts the powers first and the cells second
         powers = np.moveaxis(np.asarray(curve.c), 1, -1)
         lead = (1,) * (powers.ndim - 2)
         return powers * by_width.reshape(DEGREE + 1, *lead, -1)
 
 
-class StraightDistribution(ScoreDistribution):
+class LinearDistribution(ScoreDistribution):
     """The same with linear pieces between the edges.
 
     Where both classes are linear, a cell whose records all have one score hides nothing: pairs

@@ -99,16 +99,16 @@ class CellTable:
         self._factor = factor if np.isfinite(factor) else 0.0
         in_bin = np.bincount(self._bins(edges), minlength=BINS)
         self._below = np.concatenate([[0], np.cumsum(in_bin)[:-1]]).astype(np.int64)
-        self._crowded = in_bin > 1
-        self._has_crowds = bool(self._crowded.any())
+        self._dense = in_bin > 1
+        self._has_spikes = bool(self._dense.any())
 
     def cells(self, scores: Floats) -> NDArray[np.int64]:
         """The cell of every score, from 0, shape (M,)."""
         bins = self._bins(scores)
         cells = self._below[bins]
         cells += scores >= self._ends[cells]
-        if self._has_crowds:
-            several = np.flatnonzero(self._crowded[bins])
+        if self._has_spikes:
+            several = np.flatnonzero(self._dense[bins])
             cells[several] = cells_of(scores[several], self._edges)
         return cells
 
@@ -126,10 +126,10 @@ SCALES = (PROBABILITY, LOG_ODDS, REAL, EVEN)
 """Cells of the log-odds for probabilities and for log-odds; cells that widen with the size of a
 number of any kind; and equal cells of [0, 1], as in the papers."""
 
-KNOT_LEVELS = 10
+BORDER_LEVELS = 10
 """There are ``2**KNOT_LEVELS`` cells between the edges of a fixed map; it is linear inside them."""
 
-KNOT_BITS = 20
+BORDER_BITS = 20
 """Significant bits of a cell edge after the first one: a part in a million of its size."""
 
 LOG_ODDS_REACH = (4.0, 2.7)
@@ -163,7 +163,7 @@ class ScoreScale:
 
     Parameters
     ----------
-    knots : the scores at the positions ``1/n, ..., (n-1)/n``, ascending, shape (n-1,), at least
+    borders : the scores at the positions ``1/n, ..., (n-1)/n``, ascending, shape (n-1,), at least
         one; with an open end at least two.
     low, high : the least and the largest possible score; None for an open end.
 
@@ -181,15 +181,15 @@ class ScoreScale:
     [0.05, 0.1]
     """
 
-    knots: Floats
+    borders: Floats
     low: float | None = None
     high: float | None = None
 
     def __post_init__(self) -> None:
         least = 2 if self.low is None or self.high is None else 1
-        if self.knots.ndim != 1 or self.knots.size < least:
+        if self.borders.ndim != 1 or self.borders.size < least:
             raise ValueError(
-                f"there must be at least {least} cell edges, got shape {self.knots.shape}"
+                f"there must be at least {least} cell edges, got shape {self.borders.shape}"
             )
         if not (np.all(np.isfinite(self._ends)) and np.all(self._widths > 0)):
             raise ValueError(
@@ -201,7 +201,7 @@ class ScoreScale:
     @property
     def cells(self) -> int:
         """How many cells the cell edges bound."""
-        return self.knots.size + 1
+        return self.borders.size + 1
 
     def __call__(self, scores: ArrayLike) -> Floats:
         """The positions of scores: a scale is a map of scores whose lines are known."""
@@ -223,11 +223,11 @@ class ScoreScale:
             part = (numbers - self._ends[cells]) / self._widths[cells]
         if self.low is None:
             first = np.flatnonzero(cells == 0)
-            width, below = self._widths[0], self.knots[0] - numbers[first]
+            width, below = self._widths[0], self.borders[0] - numbers[first]
             part[first] = width / (width + below)
         np.clip(part, 0.0, WHOLE_PART, out=part)
-        last = np.flatnonzero(cells == self.knots.size)
-        above, width = numbers[last] - self.knots[-1], self._widths[-1]
+        last = np.flatnonzero(cells == self.borders.size)
+        above, width = numbers[last] - self.borders[-1], self._widths[-1]
         # 1 - w / (w + d) is 1 where d is infinite
         inside = above / width if self.high is not None else 1 - width / (width + above)
         part[last] = np.clip(inside, 0.0, 1.0)
@@ -238,17 +238,17 @@ class ScoreScale:
     def scores(self, positions: ArrayLike) -> Floats:
         """The scores at positions from 0 to 1, any shape; exact at the cell edges."""
         scaled = np.asarray(positions, dtype=np.float64) * self.cells
-        cells = np.minimum(np.floor(scaled).astype(np.int64), self.knots.size)
+        cells = np.minimum(np.floor(scaled).astype(np.int64), self.borders.size)
         part = scaled - cells
         start, width = self._ends[cells], self._widths[cells]
         made = np.asarray(start + part * width)
         with np.errstate(divide="ignore", over="ignore"):
             if self.low is None:
                 first = cells == 0
-                made[first] = self.knots[0] - width[first] * (1 / part[first] - 1)
+                made[first] = self.borders[0] - width[first] * (1 / part[first] - 1)
             if self.high is None:
-                last = cells == self.knots.size
-                made[last] = self.knots[-1] + width[last] * (1 / (1 - part[last]) - 1)
+                last = cells == self.borders.size
+                made[last] = self.borders[-1] + width[last] * (1 / (1 - part[last]) - 1)
         return made
 
     def slopes(self, scores: Floats) -> Floats:
@@ -262,14 +262,14 @@ class ScoreScale:
         with np.errstate(over="ignore"):
             slopes = 1 / (self._widths[cells] * self.cells)
         is_open = (self.low is None) & (cells == 0) | (self.high is None) & (
-            cells == self.knots.size
+            cells == self.borders.size
         )
         return np.where(is_open, 1 / self.cells, slopes)
 
     @property
     def open_ends(self) -> tuple[OpenEnd | None, OpenEnd | None]:
         """The cell edges of the open cells below and above, with the widths of their neighbours."""
-        first, last = float(self.knots[0]), float(self.knots[-1])
+        first, last = float(self.borders[0]), float(self.borders[-1])
         return (
             (first, float(self._widths[0])) if self.low is None else None,
             (last, float(self._widths[-1])) if self.high is None else None,
@@ -278,19 +278,19 @@ class ScoreScale:
     @cached_property
     def single_doubles(self) -> NDArray[np.bool_]:
         """Which cells hold one double only, shape (n,): all their records are tied."""
-        return single_doubles(self.knots, self.low, self.high)
+        return single_doubles(self.borders, self.low, self.high)
 
     @cached_property
     def _table(self) -> CellTable:
-        return CellTable(self.knots)
+        return CellTable(self.borders)
 
     @cached_property
     def _ends(self) -> Floats:
         """All cell edges; an open cell gets the width of its neighbour."""
-        knots, low, high = self.knots, self.low, self.high
-        first = knots[0] - (knots[1] - knots[0]) if low is None else low
-        last = knots[-1] + (knots[-1] - knots[-2]) if high is None else high
-        return np.concatenate([[first], knots, [last]])
+        borders, low, high = self.borders, self.low, self.high
+        first = borders[0] - (borders[1] - borders[0]) if low is None else low
+        last = borders[-1] + (borders[-1] - borders[-2]) if high is None else high
+        return np.concatenate([[first], borders, [last]])
 
     @cached_property
     def _widths(self) -> Floats:
@@ -333,12 +333,12 @@ class CentredScale(ScoreScale):
         return np.where(single, 0.0, super().slopes(scores))
 
 
-def single_doubles(knots: Floats, low: float | None, high: float | None) -> NDArray[np.bool_]:
+def single_doubles(borders: Floats, low: float | None, high: float | None) -> NDArray[np.bool_]:
     """Which cells between ascending cell edges hold one double only, shape (..., n).
 
     Parameters
     ----------
-    knots : shape (..., n-1).
+    borders : shape (..., n-1).
     low, high : the least and the largest possible score; None for an open end.
 
     Examples
@@ -346,11 +346,11 @@ def single_doubles(knots: Floats, low: float | None, high: float | None) -> NDAr
     >>> single_doubles(np.array([0.5, np.nextafter(0.5, 1.0)]), 0.0, 1.0).tolist()
     [False, True, False]
     """
-    shape = (*knots.shape[:-1], 1)
+    shape = (*borders.shape[:-1], 1)
     lowest = np.full(shape, -np.inf if low is None else low)
     # the highest score belongs to the last cell, which therefore never holds one double
     highest = np.full(shape, np.inf)
-    ends = np.concatenate([lowest, knots, highest], axis=-1)
+    ends = np.concatenate([lowest, borders, highest], axis=-1)
     single = np.nextafter(ends[..., :-1], np.inf) >= ends[..., 1:]
     single[..., 0] &= low is not None
     return np.asarray(single)
@@ -370,31 +370,31 @@ def named_scale(name: str) -> ScoreScale:
     [0.0, 0.5, 1.0]
     """
     if name == PROBABILITY:
-        return ScoreScale(_probability_knots(), 0.0, 1.0)
+        return ScoreScale(_probability_borders(), 0.0, 1.0)
     if name == LOG_ODDS:
-        return ScoreScale(_spread_knots(*LOG_ODDS_REACH))
+        return ScoreScale(_spread_borders(*LOG_ODDS_REACH))
     if name == REAL:
-        return ScoreScale(_spread_knots(*REAL_REACH))
+        return ScoreScale(_spread_borders(*REAL_REACH))
     if name == EVEN:
         return EvenScale(np.array([0.5]), 0.0, 1.0)
     raise ValueError(f"scale must be one of {', '.join(SCALES)}, got {name!r}")
 
 
-def _spread_knots(size: float, growth: float) -> Floats:
+def _spread_borders(size: float, growth: float) -> Floats:
     """``size sinh(growth (2 u - 1))`` at equal distances of u, symmetric around 0."""
-    cells = 2**KNOT_LEVELS
+    cells = 2**BORDER_LEVELS
     below = size * np.sinh(growth * (2 * np.arange(1, cells // 2) / cells - 1))
-    lower = signed_scores(truncated(signed_codes(below), KNOT_BITS))
+    lower = signed_scores(truncated(signed_codes(below), BORDER_BITS))
     return np.concatenate([lower, [0.0], -lower[::-1]])
 
 
-def _probability_knots() -> Floats:
+def _probability_borders() -> Floats:
     """``1 / (1 + exp(-x))`` of the cell edges x of log-odds, those above 1/2 exactly one less a
     mirror.
 
     ``1 - p`` is exact from 1/2 on (Sterbenz 1974), so that both ends are distinguished alike; there
     too the cell edges below 1/2 have few bits, and libraries whose exponentials differ agree.
     """
-    below = _spread_knots(*LOG_ODDS_REACH)[: 2 ** (KNOT_LEVELS - 1) - 1]
-    lower = signed_scores(truncated(signed_codes(1 / (1 + np.exp(-below))), KNOT_BITS))
+    below = _spread_borders(*LOG_ODDS_REACH)[: 2 ** (BORDER_LEVELS - 1) - 1]
+    lower = signed_scores(truncated(signed_codes(1 / (1 + np.exp(-below))), BORDER_BITS))
     return np.concatenate([lower, [0.5], 1.0 - lower[::-1]])

@@ -26,7 +26,7 @@ from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.doubles import RepeatedNoise, ScaledNoise
 from tacit.protocol import audits, forecast, releases
 from tacit.protocol.conversation import OneCount
-from tacit.protocol.declared import NOBODY
+from tacit.protocol.declared import NO_ONE
 from tacit.protocol.scenario import planned_scale
 from tacit.protocols.shared import counting
 from tacit.protocols.shared.declared import first_reply
@@ -36,7 +36,7 @@ from tacit.results.parts import Sites
 PAGE = "threat-models/dpauc.md"
 
 WHOLE_RECORDS = tp.ThreatModel(
-    NOBODY,
+    NO_ONE,
     "With noise: each client's positives and negatives in every cell of scores, or above every "
     "threshold.",
     "Nothing.",

@@ -23,7 +23,7 @@ from tacit.counts import allocating, rank_noise
 from tacit.counts.rank_noise import RankNoise
 from tacit.privacy import doubles
 from tacit.protocol import audits, forecast
-from tacit.protocol.declared import NOBODY
+from tacit.protocol.declared import NO_ONE
 from tacit.protocol.scenario import DRY_CLIENTS, GUESSES, measured_rounds
 from tacit.protocols.fedauc import estimate, hidden_ranks, secure_sums, steps
 from tacit.protocols.shared.declared import guesses_from_ascending_scores, guesses_from_plain_scores
@@ -37,7 +37,7 @@ SCORES_OPEN = (
 )
 
 NOISY_SUMS = tp.ThreatModel(
-    NOBODY,
+    NO_ONE,
     "Exactly: every client's scores and number of records. With noise: each client's count of "
     "positives and its sum of ranks, twice where there was a first round.",
     "The ranks of its own records among all, and pivots made of noisy totals.",

@@ -1,6 +1,6 @@
 """Two models on the same private scores: the difference of their AUCs by noisy sums.
 
-Looks count both classes in cells of either model's scores. From these counts follow the
+Rounds count both classes in cells of either model's scores. From these counts follow the
 distribution functions of either model, and with them the influences a and b of a record on either
 AUC (``shared.influence_sum``). A last query asks for the sums of ``a - b``, of ``a + b`` and of the
 squares of ``a - b`` over all records. The first of these has the noise of one number for the
@@ -20,7 +20,7 @@ import numpy as np
 
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
-from tacit.counts import influence, looks, pooling, tree_results
+from tacit.counts import count_rounds, influence, pooling, tree_results
 from tacit.metrics.ranking import auc
 from tacit.protocol import releases
 from tacit.protocols.histogram import steps
@@ -36,10 +36,10 @@ CLASSES, DIFFERENCE, LEVEL, SQUARES = "classes", "difference", "level", "squares
 """Fields of replies besides both models' counts."""
 
 FIRST_PARTS = 2
-"""Fractions of epsilon (``looks.PARTS``) of the first look."""
+"""Fractions of epsilon (``count_rounds.PARTS``) of the first round."""
 
 MORE_PARTS = (0, 2, 4, 6, 8, 12, 16, 20)
-"""Fractions of epsilon that a second look may get; 0 for none."""
+"""Fractions of epsilon that a second round may get; 0 for none."""
 
 SHARES = {DIFFERENCE: 0.75, LEVEL: 0.15, SQUARES: 0.1}
 """How the last query divides its epsilon."""
@@ -64,11 +64,11 @@ def _spent(query: tp.Query, *numbers: int) -> float:
     return steps.epsilon_of(query)
 
 
-def look_fields(protocol: Any, epsilon: float) -> dict[str, releases.Released]:
+def round_fields(protocol: Any, epsilon: float) -> dict[str, releases.Released]:
     """Class sizes and both models' cells: a record is in one cell of either model."""
-    cells = (1 - looks.CLASS_FRACTION) * epsilon / 2
+    cells = (1 - count_rounds.CLASS_FRACTION) * epsilon / 2
     counted = releases.Released((2 << protocol.height,), protocol.distance, cells)
-    classes = releases.Released((2,), protocol.distance, looks.CLASS_FRACTION * epsilon)
+    classes = releases.Released((2,), protocol.distance, count_rounds.CLASS_FRACTION * epsilon)
     return {CLASSES: classes, FIRST: counted, SECOND: counted}
 
 
@@ -89,9 +89,9 @@ def _counts(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
 
 
 @releases.release(
-    lambda query: look_fields(query.protocol, _spent(query, 1)), admits=steps.pay, once=True
+    lambda query: round_fields(query.protocol, _spent(query, 1)), admits=steps.pay, once=True
 )
-def first_pair_look(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
+def first_pair_round(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send the class sizes, and both classes' counts in cells of either model's scores.
 
     It begins a run. A record counts once among the class sizes and in one cell of either model:
@@ -103,8 +103,8 @@ def first_pair_look(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]
     return _counts(clients, query)
 
 
-@releases.release(lambda query: look_fields(query.protocol, _spent(query, 2)), admits=steps.pay)
-def second_pair_look(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
+@releases.release(lambda query: round_fields(query.protocol, _spent(query, 2)), admits=steps.pay)
+def second_pair_round(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send the same counts again, with fresh noise, for another fraction of epsilon.
 
     The server learns the noisy sums of the counts, and how many clients answered.
@@ -251,7 +251,7 @@ class ComparedHistograms(tp.ScaledScores, tp.Protocol):
     name = "compared-histograms"
     figure = "difference of two AUCs"
     needs_second_values = True
-    steps = (first_pair_look, second_pair_look, summed_differences)
+    steps = (first_pair_round, second_pair_round, summed_differences)
 
     @property
     def known_epsilon(self) -> float:
@@ -266,7 +266,7 @@ class ComparedHistograms(tp.ScaledScores, tp.Protocol):
     @property
     def height(self) -> int:
         """Counts are in ``2**height`` cells of either model's scores."""
-        return looks.LOOK_HEIGHT
+        return count_rounds.ROUND_HEIGHT
 
     @classmethod
     def threats(cls, settings: Mapping[str, Any]) -> tp.ThreatModel:
@@ -290,59 +290,62 @@ class ComparedHistograms(tp.ScaledScores, tp.Protocol):
         return auc(first.scores, first.labels) - auc(second.scores, second.labels)
 
     def conversation(self, clients: int) -> tp.Conversation:
-        """One look or two, and three numbers."""
+        """One round or two, and three numbers."""
         parts: tuple[int, ...] = (FIRST_PARTS,)
-        sums = yield from releases.ask(first_pair_look, self, clients, _listed(parts))
-        rounds, seen = [sums], _seen(self, sums)
-        more = _second_look(self, seen, float(sums.noises))
+        sums = yield from releases.ask(first_pair_round, self, clients, _listed(parts))
+        rounds, pool = [sums], _seen(self, sums)
+        more = _second_round(self, pool, float(sums.noises))
         if more:
             parts = (*parts, more)
-            sums = yield from releases.ask(second_pair_look, self, clients, _listed(parts))
+            sums = yield from releases.ask(second_pair_round, self, clients, _listed(parts))
             counting.check_the_same_number(rounds[0].answered, sums.answered)
             rounds.append(sums)
-            seen = [
-                each.with_look(look, same_cells=True)
-                for each, look in zip(seen, _seen(self, sums), strict=True)
+            pool = [
+                each.with_round(count_round, same_cells=True)
+                for each, count_round in zip(pool, _seen(self, sums), strict=True)
             ]
-        published = _published(seen)
-        parts = (*parts, looks.PARTS - sum(parts))
+        published = _published(pool)
+        parts = (*parts, count_rounds.PARTS - sum(parts))
         shared = _listed(parts) | published
         numbers = yield from releases.ask(summed_differences, self, clients, shared)
         counting.check_the_same_number(rounds[0].answered, numbers.answered)
-        return _concluded(self, seen, published, numbers, rounds)
+        return _concluded(self, pool, published, numbers, rounds)
 
 
 def _listed(parts: tuple[int, ...]) -> dict[str, Any]:
     return {steps.LISTED: np.array(parts, dtype=np.int64)}
 
 
-def _seen(protocol: ComparedHistograms, sums: releases.Sums) -> list[pooling.Seen]:
-    """What a look says of either model."""
+def _seen(protocol: ComparedHistograms, sums: releases.Sums) -> list[pooling.Pooled]:
+    """What a round says of either model."""
     made = []
     for model in MODELS:
         variances = np.full(protocol.height + 2, np.inf)
-        variances[looks.CLASSES], variances[-1] = sums.variance(CLASSES), sums.variance(model)
-        levels = {looks.CLASSES: sums[CLASSES], protocol.height + 1: sums[model]}
+        variances[count_rounds.CLASSES], variances[-1] = (
+            sums.variance(CLASSES),
+            sums.variance(model),
+        )
+        levels = {count_rounds.CLASSES: sums[CLASSES], protocol.height + 1: sums[model]}
         if np.ndim(sums[CLASSES]) > 1:
             raise ValueError("a comparison is simulated one run at a time, without replicates")
         one = {level: counts[np.newaxis] for level, counts in levels.items()}
-        made.append(pooling.Seen(protocol.score_scale, None, one, variances))
+        made.append(pooling.Pooled(protocol.score_scale, None, one, variances))
     return made
 
 
-def _second_look(protocol: ComparedHistograms, seen: list[pooling.Seen], noises: float) -> int:
-    """The parts of a second look with the least predicted variance of the difference.
+def _second_round(protocol: ComparedHistograms, pool: list[pooling.Pooled], noises: float) -> int:
+    """The parts of a second round with the least predicted variance of the difference.
 
     The number's noise ``2 (D / (f m))^2`` grows as less of epsilon f is left for it, D the
     reach of a difference; the products of both functions' errors fall with the square of the cells'
-    variance, ``v1 v2 / (v1 + v2)`` after both looks.
+    variance, ``v1 v2 / (v1 + v2)`` after both rounds.
     """
-    reach = Pair.published(_published(seen)).reaches(tp.Adjacency(protocol.adjacency))[DIFFERENCE]
-    smaller = min(float(each.smaller[0]) for each in seen)
-    products = sum(float(pooling.product_variance(each)[0]) for each in seen)
+    reach = Pair.published(_published(pool)).reaches(tp.Adjacency(protocol.adjacency))[DIFFERENCE]
+    smaller = min(float(each.smaller[0]) for each in pool)
+    products = sum(float(pooling.product_variance(each)[0]) for each in pool)
 
     def predicted(more: int) -> float:
-        left = protocol.epsilon * (looks.PARTS - FIRST_PARTS - more) / looks.PARTS
+        left = protocol.epsilon * (count_rounds.PARTS - FIRST_PARTS - more) / count_rounds.PARTS
         number = (
             2
             * noises
@@ -355,12 +358,12 @@ def _second_look(protocol: ComparedHistograms, seen: list[pooling.Seen], noises:
     return min(MORE_PARTS, key=predicted)
 
 
-def _published(seen: list[pooling.Seen]) -> dict[str, Floats]:
-    """Either model's functions, and the class sizes that both looks at the same records tell."""
-    sizes = np.mean([each.published[influence.SIZES][0] for each in seen], axis=0)
+def _published(pool: list[pooling.Pooled]) -> dict[str, Floats]:
+    """Either model's functions, and the class sizes that both rounds of the same records tell."""
+    sizes = np.mean([each.published[influence.SIZES][0] for each in pool], axis=0)
     functions = {
         f"{model}_{name}": each.published[name][0]
-        for model, each in zip(MODELS, seen, strict=True)
+        for model, each in zip(MODELS, pool, strict=True)
         for name in FUNCTIONS
     }
     return functions | {influence.SIZES: sizes}
@@ -368,7 +371,7 @@ def _published(seen: list[pooling.Seen]) -> dict[str, Floats]:
 
 def _concluded(
     protocol: ComparedHistograms,
-    seen: list[pooling.Seen],
+    pool: list[pooling.Pooled],
     published: Mapping[str, Floats],
     numbers: releases.Sums,
     rounds: list[releases.Sums],
@@ -398,25 +401,25 @@ def _concluded(
         pooling.number_area(
             each, np.array([(level + sign * difference) / 2]), np.array([by_half]), False
         )
-        for sign, each in zip((1, -1), seen, strict=True)
+        for sign, each in zip((1, -1), pool, strict=True)
     ]
     protection = releases.total_protection([*rounds, numbers])
     first, second = (
-        _one_model(protocol, each, area, protection) for each, area in zip(seen, known, strict=True)
+        _one_model(protocol, each, area, protection) for each, area in zip(pool, known, strict=True)
     )
     variance = by_number + sum(float(each.variance[0]) - by_half for each in known)
     hidden = math.sqrt(sum(float(each.by_cells[0]) for each in known))
     # a sum of squares below its noise is taken as large as that
     squares = max(values[SQUARES], errors[SQUARES])
     draw = numbers.answered == 1 or not isinstance(protocol.trust, tp.Each)
-    cells = seen[0].both_classes[0]
+    cells = pool[0].both_classes[0]
     return ComparisonResult(
         value=np.array(difference),
         privacy_error=np.sqrt(variance),
         sampling_error=np.array(math.sqrt(squares) / smaller),
         positives=first.positives,
         negatives=first.negatives,
-        positives_error=np.sqrt(tree_results.class_variance(cells, seen[0].noise)),
+        positives_error=np.sqrt(tree_results.class_variance(cells, pool[0].noise)),
         approximation_error=np.array(hidden),
         laplace_error=np.sqrt(by_number) if draw else 0.0,
         limits=(-1.0, 1.0),
@@ -429,12 +432,12 @@ def _concluded(
 
 def _one_model(
     protocol: ComparedHistograms,
-    seen: pooling.Seen,
+    pool: pooling.Pooled,
     known: tree_results.KnownArea,
     protection: tp.Cost | None,
 ) -> tp.ServerResult:
     """One model's AUC."""
-    axis = ScoreAxis(seen.scale, protocol.unit)
+    axis = ScoreAxis(pool.scale, protocol.unit)
     return tree_results.result_from_tree(
-        seen.leaves[0], seen.noise, None, protection, known.of(0), axis
+        pool.leaves[0], pool.noise, None, protection, known.of(0), axis
     )

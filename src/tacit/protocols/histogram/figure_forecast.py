@@ -117,9 +117,9 @@ def separation_error(view: CellView, shape: Shape) -> tuple[float, float]:
     differences, steps = _drawn(view, shape, points, source)
     own = _largest(differences, steps, source)
     # between borders a result knows straight lines
-    seen = differences[:, at[: borders.size]]
-    noisy = _interpolated(seen, places) + _noise(view, places, source)
-    stated = noisy.max(axis=-1) if view.noise.exact else _largest_looked_at(noisy)
+    pool = differences[:, at[: borders.size]]
+    noisy = _interpolated(pool, places) + _noise(view, places, source)
+    stated = noisy.max(axis=-1) if view.noise.exact else _largest_counted(noisy)
     errors = stated - _taken_off(view, places) - own
     return float(np.std(errors)), float(np.mean(errors))
 
@@ -164,11 +164,11 @@ def _largest(differences: Floats, steps: Floats, source: np.random.Generator) ->
     return np.asarray(largest.max(axis=-1))
 
 
-def _interpolated(seen: Floats, places: Floats) -> Floats:
+def _interpolated(pool: Floats, places: Floats) -> Floats:
     """What linear pieces between the borders of cells make of places, shape (R, T)."""
-    below = np.minimum(places.astype(np.int64), seen.shape[-1] - 2)
+    below = np.minimum(places.astype(np.int64), pool.shape[-1] - 2)
     part = places - below
-    return seen[:, below] * (1 - part) + seen[:, below + 1] * part
+    return pool[:, below] * (1 - part) + pool[:, below + 1] * part
 
 
 def _noise(view: CellView, places: Floats, source: np.random.Generator) -> Floats:
@@ -181,7 +181,7 @@ def _noise(view: CellView, places: Floats, source: np.random.Generator) -> Float
     return np.asarray(source.standard_normal((DRAWS, places.size)) @ root.T)
 
 
-def _largest_looked_at(noisy: Floats) -> Floats:
+def _largest_counted(noisy: Floats) -> Floats:
     """The largest value close to the largest of the quantiles that are compared first."""
     first = np.arange(FINER - 1, noisy.shape[-1], FINER)
     top = first[np.argmax(noisy[:, first], axis=-1)]

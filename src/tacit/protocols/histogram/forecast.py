@@ -24,8 +24,8 @@ from tacit.protocols.histogram.figure_forecast import (
     distance_forecast,
     figure_forecast,
 )
-from tacit.protocols.histogram.local_rounds import early_slots, expected_knots, report_bytes
-from tacit.protocols.histogram.look_rounds import expected_looks
+from tacit.protocols.histogram.histogram_rounds import expected_rounds
+from tacit.protocols.histogram.local_rounds import early_slots, expected_borders, report_bytes
 from tacit.protocols.histogram.protocol import ScoreHistogram
 from tacit.protocols.histogram.steps import SUM, query_scale, summed_influences
 from tacit.protocols.shared import counting
@@ -57,7 +57,7 @@ def tree_forecast(
     """What the server would conclude from the expected tree, with the noise that it assumes.
 
     Source: docs/protocols/score-histogram.md. For the AUC of one tree the bias is what the expected
-    cells miss of the shape's AUC; the one number after looks has none. For precision the error
+    cells miss of the shape's AUC; the one number after rounds has none. For precision the error
     holds the cell that the threshold cuts; the expected calibration error is about the
     population's, so its error holds sampling as well. A measure is linearised at the expected
     counts, as the result's own errors are.
@@ -72,15 +72,17 @@ def tree_forecast(
     """
     target_metric, smaller = metric or forecast.AUC, min(scenario.positives, scenario.negatives)
     clients = scenario.clients
-    height = protocol.first_height(clients) if protocol.looks else protocol.tree_height(clients)
+    height = (
+        protocol.first_height(clients) if protocol.count_rounds else protocol.tree_height(clients)
+    )
     scale = planned_scale(protocol.scale)
     leaves = np.concatenate(scenario.counts(shape, 1 << height, scale))
     axis = ScoreAxis(named_scale(scale))
-    if protocol.looks:
-        seen, result = expected_looks(protocol, scenario.clients, leaves.reshape(2, -1))
+    if protocol.count_rounds:
+        pool, result = expected_rounds(protocol, scenario.clients, leaves.reshape(2, -1))
         if target_metric == forecast.AUC:
-            return _looked_forecast(result, smaller)
-        leaves, noise, axis = seen.leaves[0], seen.noise, replace(axis, scale=seen.scale)
+            return _rounds_forecast(result, smaller)
+        leaves, noise, axis = pool.leaves[0], pool.noise, replace(axis, scale=pool.scale)
     else:
         if protocol.places_cells:
             leaves, axis = _placed(scenario, shape, height, axis)
@@ -113,10 +115,10 @@ def _imitated(
     records = source.poisson(fine).astype(np.float64)
     exact = trees.TreeNoise(np.zeros(MEASURED_CELLS.bit_length() + 1))
     own = tp.Histogram(records, exact, 1, 1, base)
-    if protocol.looks:
-        seen, _ = expected_looks(protocol, scenario.clients, records, source)
-        placed = replace(base, scale=seen.scale)
-        return tp.Histogram(seen.both_classes[0], seen.noise, 1, 1, placed), own
+    if protocol.count_rounds:
+        pool, _ = expected_rounds(protocol, scenario.clients, records, source)
+        placed = replace(base, scale=pool.scale)
+        return tp.Histogram(pool.both_classes[0], pool.noise, 1, 1, placed), own
     cells, counts = expected.counts.shape[-1], records
     if expected.axis.scale is not base.scale:
         counts = zoomed_cells.recounted(records, base.scale, expected.axis.scale)
@@ -147,8 +149,8 @@ def _placed(
 ) -> tuple[Floats, ScoreAxis]:
     """The expected leaves, and their axis, where first reports show where scores lie."""
     fine = np.stack(scenario.counts(shape, PLACING_CELLS, PLACING_SCALE))
-    knots = expected_knots(axis.scale, fine.sum(axis=0), height)
-    placed = replace(axis, scale=ScoreScale(knots, axis.scale.low, axis.scale.high))
+    borders = expected_borders(axis.scale, fine.sum(axis=0), height)
+    placed = replace(axis, scale=ScoreScale(borders, axis.scale.low, axis.scale.high))
     places = axis.scale.positions(placed.edges(1 << height))
     even = np.linspace(0.0, 1.0, PLACING_CELLS + 1)
     below = [np.interp(places, even, np.append(0.0, np.cumsum(each))) for each in fine]
@@ -159,7 +161,7 @@ DROPOUTS = "clients that vanish weaken the guarantee unless dropouts is set"
 
 
 def tree_families(scenario: tp.Scenario, metric: forecast.Metric) -> list[forecast.Family]:
-    """Sums and clients' counts with looks, noisy sums in one round, exact sums, private reports."""
+    """Sums and clients' counts in several rounds or one, exact sums, private reports."""
     for_auc, adjacencies = metric == forecast.AUC, ("record", "replace")
     aims: tuple[str, ...] = ("report", "auc") if for_auc else ("report",)
     heights: tuple[int, ...] = PLANNED_HEIGHTS if for_auc else RATE_HEIGHTS
@@ -171,7 +173,7 @@ def tree_families(scenario: tp.Scenario, metric: forecast.Metric) -> list[foreca
     ) -> forecast.Family:
         return forecast.Family(forecast.accepted(forms), trusts, given_up, metric, tuned=tuned)
 
-    looks = [
+    count_rounds = [
         family(
             (tp.Trust.of(trust.word),),
             _given_up(trust, aim),
@@ -201,11 +203,11 @@ def tree_families(scenario: tp.Scenario, metric: forecast.Metric) -> list[foreca
         *(partial(divided, tp.Local(), height=height) for height in LOCAL_HEIGHTS),
         tuned=True,
     )
-    return [*looks, *sums, exact, private]
+    return [*count_rounds, *sums, exact, private]
 
 
 def _given_up(trust: tp.SecureSum | tp.Each, aim: str) -> str:
-    """What looks at the scores give up, and the rest of epsilon for what they show to be needed."""
+    """What is given up for rounds in which the server counts scores."""
     noise = "every client adds noise of its own, so the error grows with their number"
     given_up = DROPOUTS if isinstance(trust, tp.SecureSum) else noise
     if aim == "report":
@@ -228,12 +230,12 @@ def tree_traffic(protocol: ScoreHistogram, scenario: tp.Scenario) -> tp.Traffic:
     >>> tree_traffic(protocol, scenario).bytes_per_client
     2607
     """
-    if protocol.looks and isinstance(protocol.trust, tp.Each):
+    if protocol.count_rounds and isinstance(protocol.trust, tp.Each):
         few = min(scenario.clients, DRY_RUN_CLIENTS)
         like_noise = scenario.records * math.sqrt(few / scenario.clients)
         each = min(like_noise, DRY_RUN_RECORDS) / few
         return tp.traffic_of_rounds(dry_run(protocol, scenario, each, few), scenario)
-    if protocol.looks:
+    if protocol.count_rounds:
         return tp.traffic_of_rounds(_expected_rounds(protocol, scenario), scenario)
     measured = tp.measured_traffic(protocol, scenario)
     if not isinstance(protocol.trust, tp.Local):
@@ -251,9 +253,9 @@ def tree_traffic(protocol: ScoreHistogram, scenario: tp.Scenario) -> tp.Traffic:
 
 
 def _expected_rounds(protocol: ScoreHistogram, scenario: tp.Scenario) -> list[tp.Round]:
-    """The rounds of a run whose sums are the expected ones: which looks it makes follows from them.
+    """The rounds of a run whose sums are the expected ones, from which the rounds follow.
 
-    Noise makes a run take a look more or less where two divisions of epsilon are as good.
+    Noise makes a run take a round more or less where two divisions of epsilon are as good.
     """
     height, scale = protocol.first_height(scenario.clients), planned_scale(protocol.scale)
     counts = np.stack(scenario.counts(tp.Shape(GUESSES[1]), 1 << height, scale))
@@ -265,12 +267,12 @@ def _expected_rounds(protocol: ScoreHistogram, scenario: tp.Scenario) -> list[tp
 
 
 def _expected_sum(query: tp.Query, counts: Floats, clients: int) -> tp.Reply:
-    """What a sum would be without noise, where both classes have these counts in a first look."""
+    """What a sum would be without noise, where both classes have these counts in a first round."""
     counted = {releases.CLIENTS: np.asarray(clients)}
     if query.step is summed_influences:
         return {SUM: np.asarray(0)} | counted
     base, cells = query.protocol.score_scale, counts
-    if counting.KNOTS in query.broadcast:
+    if counting.BORDERS in query.broadcast:
         cells = zoomed_cells.recounted(counts, base, query_scale(query))
     levels = {
         name: np.rint(cells.reshape(*field.shape, -1).sum(axis=-1)).astype(np.int64)
@@ -297,7 +299,7 @@ def planned_noise(protocol: ScoreHistogram, scenario: tp.Scenario, height: int) 
     return protocol.summed_noise(height, scenario.clients)
 
 
-def _looked_forecast(result: tp.ServerResult, smaller: int) -> forecast.Forecast:
+def _rounds_forecast(result: tp.ServerResult, smaller: int) -> forecast.Forecast:
     """From the result of expected counts, which has one replicate."""
     error, hidden, counted = (
         float(np.ravel(field)[0])

@@ -7,8 +7,8 @@ there are; replacing it, whatever its group, changes at most 2. So epsilon hides
 it hides its class and score; only the list of groups is public.
 
 The table of all records is the sum over groups, whose noise has G times the variance of one
-group's. A flat look, which says where cells are placed, is about all records; the tree in the cells
-that it places is counted by group.
+group's. A flat round, which says where cells are placed, is about all records; the tree in the
+cells that it places is counted by group.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def _part(name: str, result: tp.ServerResult, threshold: float) -> Part:
 class GroupedHistogram(ScoreHistogram):
     """The report of all records, and AUC, rates at a threshold and their differences by group.
 
-    Membership of a group is protected as labels and scores are. A small first look places the cells
-    of a tree where the records of all groups score; the rest of epsilon counts it by group.
+    Membership of a group is protected as labels and scores are. A small first round places the
+    cells of a tree where the records of all groups score; the rest of epsilon counts it by group.
 
     Parameters
     ----------
@@ -179,13 +179,13 @@ class GroupedHistogram(ScoreHistogram):
         "groups": {"height": 7},
         "groups-replace": {"height": 7, "adjacency": "replace"},
         "groups-each": {"trust": tp.Trust.EACH.value, "height": 7},
-        "groups-looks": {"epsilon": 30.0},
+        "groups-rounds": {"epsilon": 30.0},
     }
     """Every trust model; the records are of one group."""
 
     @classmethod
     def error_cases(cls: Any) -> Mapping[str, audits.ErrorCase]:
-        """The forms with noise, in one round; those with looks are ``ScoreHistogram``'s."""
+        """The forms with noise, in one round; those with rounds are ``ScoreHistogram``'s."""
         return {
             "groups": audits.ErrorCase(cls(tp.Trust.SECURE_SUM.value, 1.0, height=7), noticed=True),
             "groups-each": audits.ErrorCase(cls(tp.Trust.EACH.value, 4.0, height=7), repeats=1200),

@@ -97,8 +97,10 @@ class UnaryDevices(devices.NumberReports, devices.ReportsByInput):
             return self._positions.instructions(protocol.scale)
         height = steps.agreed_height(query)
         scale = devices.scale_entry(protocol.scale)
-        if counting.KNOTS in query.broadcast:
-            placed = counting.scale_of_knots(protocol, query.broadcast[counting.KNOTS], 1 << height)
+        if counting.BORDERS in query.broadcast:
+            placed = counting.scale_of_borders(
+                protocol, query.broadcast[counting.BORDERS], 1 << height
+            )
             scale = devices.scale_entry(protocol.scale, placed)
         return {
             "kind": "unary",
@@ -148,10 +150,10 @@ class UnaryDevices(devices.NumberReports, devices.ReportsByInput):
             inputs = self._positions.inputs_of(self._protocol.on_scale(clients))
             return np.bincount(inputs, minlength=CELLS)
         height = steps.agreed_height(query)
-        if counting.KNOTS in query.broadcast:
+        if counting.BORDERS in query.broadcast:
             self._protocol.check_range(clients)
-            scale = counting.scale_of_knots(
-                self._protocol, query.broadcast[counting.KNOTS], 1 << height
+            scale = counting.scale_of_borders(
+                self._protocol, query.broadcast[counting.BORDERS], 1 << height
             )
             leaves = steps.leaves_at(scale.positions(clients.scores), clients.labels, height)
         else:

@@ -184,18 +184,18 @@ def report_leaves(
     protocol.check_range(clients)
     before = np.concatenate(([0], np.cumsum(reporting, dtype=np.int64)))
 
-    def leaves(knots: Floats) -> Integers:
-        positions = counting.scale_of_knots(protocol, knots, 1 << height).positions(
+    def leaves(borders: Floats) -> Integers:
+        positions = counting.scale_of_borders(protocol, borders, 1 << height).positions(
             clients.scores[reporting]
         )
         return leaves_at(positions, clients.labels[reporting], height)
 
-    knots = query.broadcast[counting.KNOTS]
-    if noise.replicates is not None and np.ndim(knots) > 1:
-        distinct, chosen = np.unique(knots, axis=0, return_inverse=True)
+    borders = query.broadcast[counting.BORDERS]
+    if noise.replicates is not None and np.ndim(borders) > 1:
+        distinct, chosen = np.unique(borders, axis=0, return_inverse=True)
         reported = np.stack([leaves(each) for each in distinct])[chosen.ravel()]
     else:
-        reported = leaves(knots)
+        reported = leaves(borders)
     return _reported(reported, before[clients.offsets], query, noise)
 
 
@@ -235,10 +235,10 @@ def report_counts(reply: tp.Reply, epsilon: float) -> Integers:
     return np.atleast_2d(counts)
 
 
-def expected_knots(scale: ScoreScale, masses: Floats, height: int) -> Floats:
+def expected_borders(scale: ScoreScale, masses: Floats, height: int) -> Floats:
     """The cell edges where reports show masses as they are, in cells of a multiple of their
     number."""
     merged = masses.reshape(CELLS, -1).sum(axis=-1)
-    return placing.placed_knots(
+    return placing.placed_borders(
         scale, merged / max(merged.sum(), np.finfo(float).tiny), height, FIXED_PART
     )

@@ -19,7 +19,7 @@ import numpy as np
 
 import tacit.protocol as tp
 from tacit.arrays import Floats
-from tacit.counts import influence, looks, placing, tree_budget, tree_results
+from tacit.counts import count_rounds, influence, placing, tree_budget, tree_results
 from tacit.data.units import PROBABILITY, are_convertible, converted
 from tacit.local import turns
 from tacit.metrics import trees
@@ -29,7 +29,7 @@ from tacit.protocol import audits, devices, releases
 from tacit.protocol.conversation import OneCount
 from tacit.protocol.declared import LOCAL, LOCAL_PAGE
 from tacit.protocols.histogram import local_rounds, steps
-from tacit.protocols.histogram.look_rounds import looked
+from tacit.protocols.histogram.histogram_rounds import after_rounds
 from tacit.protocols.shared import counting
 from tacit.protocols.shared.declared import HISTOGRAM_PAGE, CountingProtocol, forest_model
 from tacit.results.curves.score_axis import ScoreAxis
@@ -65,7 +65,7 @@ def threats_of(settings: Mapping[str, Any]) -> tp.ThreatModel:
 
 SECURE_SUM = tp.SecureSum.word
 
-LOOK_REPEATS = 800
+ROUND_REPEATS = 800
 """Repetitions of runs whose rounds follow from what came before, which are slow."""
 
 
@@ -106,24 +106,24 @@ def _placed_reports(protocol: ScoreHistogram, clients: int) -> tp.Conversation:
         "first": local_rounds.early_slots(epsilon, records),
     }
     reply = yield tp.Query(local_rounds.report_positions, protocol, shared, each)
-    knots = _knots(protocol, reply, height)
-    published_knots = knots if turns.has_replicates(reply) else knots[0]
+    borders = _borders(protocol, reply, height)
+    published_borders = borders if turns.has_replicates(reply) else borders[0]
     reply = yield tp.Query(
-        local_rounds.report_leaves, protocol, {**shared, counting.KNOTS: published_knots}, each
+        local_rounds.report_leaves, protocol, {**shared, counting.BORDERS: published_borders}, each
     )
     leaves, noise = local_rounds.local_tree(epsilon, reply, height, records)
-    axis = ScoreAxis(counting.scale_of_knots(protocol, knots[0], 1 << height), protocol.unit)
+    axis = ScoreAxis(counting.scale_of_borders(protocol, borders[0], 1 << height), protocol.unit)
     return tree_results.result_from_tree(leaves, noise, None, axis=axis)
 
 
-def _knots(protocol: ScoreHistogram, reply: tp.Reply, height: int) -> Floats:
+def _borders(protocol: ScoreHistogram, reply: tp.Reply, height: int) -> Floats:
     """Where the cells lie by the reported positions, for every replicate."""
     epsilon = protocol.known_epsilon
     counts = local_rounds.report_counts(reply, epsilon)
     masses = local_rounds.position_round(epsilon).masses(counts)
     return np.stack(
         [
-            placing.placed_knots(protocol.score_scale, row, height, local_rounds.FIXED_PART)
+            placing.placed_borders(protocol.score_scale, row, height, local_rounds.FIXED_PART)
             for row in masses
         ]
     )
@@ -144,7 +144,7 @@ class ScoreHistogram(CountingProtocol):
     ----------
     trust, epsilon, adjacency, scale : as ``CountingProtocol`` has them; ``Local()`` too.
     height : there are ``2**height`` cells; None takes 14 for exact sums, what suits the number of
-        clients for local reports, and what suits the first look for noisy counts.
+        clients for local reports, and what suits the first round for noisy counts.
     aim : what epsilon serves: all figures of a ``"report"``, or the ``"auc"`` alone. The server
         first looks at the scores with a small fraction of epsilon. For a report it then places the
         cells of a tree where both classes score, and asks for the AUC as one number only with what
@@ -178,7 +178,7 @@ class ScoreHistogram(CountingProtocol):
     plan_example: ClassVar[Mapping[str, Any] | None] = {"trust": tp.SecureSum.word, "epsilon": 1.0}
     gives_curve = True
     gives_histogram = True
-    replicated_fields = (*influence.PUBLISHED, counting.KNOTS)
+    replicated_fields = (*influence.PUBLISHED, counting.BORDERS)
     state_types = (turns.Turns,)
     threats = staticmethod(threats_of)
 
@@ -198,16 +198,21 @@ class ScoreHistogram(CountingProtocol):
             raise ValueError(f"thresholds must be 1 to {MOST_THRESHOLDS}, got {len(thresholds)}")
 
     @property
-    def looks(self) -> bool:
+    def count_rounds(self) -> bool:
         """Whether the server looks at the scores, and decides by these what to ask for.
 
         Of noisy counts (``SecureSum`` and ``Each``) without a height, or for the AUC with a height
-        of looks; not where shares of the first look's noise would have too large a scale.
+        of rounds; not where shares of the first round's noise would have too large a scale.
         """
-        most = looks.MAX_FLAT_HEIGHT if self.aim == "auc" and not self.by_group else 0
+        most = count_rounds.MAX_FLAT_HEIGHT if self.aim == "auc" and not self.by_group else 0
         if not isinstance(self.trust, tp.SecureSum | tp.Each) or (self.height or 0) > most:
             return False
-        first = self.known_epsilon * looks.FIRST_PARTS / looks.PARTS * looks.CLASS_FRACTION
+        first = (
+            self.known_epsilon
+            * count_rounds.FIRST_PARTS
+            / count_rounds.PARTS
+            * count_rounds.CLASS_FRACTION
+        )
         return self.distance / first <= MAX_SHARED_SCALE
 
     @property
@@ -216,16 +221,16 @@ class ScoreHistogram(CountingProtocol):
         return isinstance(self.trust, tp.Local) and self.scale != EVEN
 
     @property
-    def look_heights(self) -> tuple[int, ...]:
-        """The heights of looks: the first, those with zoomed cells, and a report's trees."""
-        first, (low, high) = self.height or looks.LOOK_HEIGHT, placing.TREE_HEIGHTS
+    def round_heights(self) -> tuple[int, ...]:
+        """The heights of rounds: the first, those with zoomed cells, and a report's trees."""
+        first, (low, high) = self.height or count_rounds.ROUND_HEIGHT, placing.TREE_HEIGHTS
         least = (
-            looks.LEAST_LOOK_HEIGHT
+            count_rounds.LEAST_ROUND_HEIGHT
             if isinstance(self.trust, tp.Each) and not self.height
             else first
         )
         trees_too = range(low, high + 1) if self.aim == "report" or self.by_group else ()
-        zoomed = min(first + 1, looks.MAX_FLAT_HEIGHT)
+        zoomed = min(first + 1, count_rounds.MAX_FLAT_HEIGHT)
         return tuple(sorted({*range(least, first), first, zoomed, *trees_too}))
 
     @property
@@ -255,13 +260,16 @@ class ScoreHistogram(CountingProtocol):
         return max(len(self.strata_names), 1)
 
     def first_height(self, clients: int) -> int:
-        """The height of the first look: fewer cells where each client adds the whole noise.
+        """The height of the first round: fewer cells where each client adds the whole noise.
 
         The product of both functions' errors grows with the noise and the number of cells.
         """
         if self.height is not None or not isinstance(self.trust, tp.Each):
-            return self.height or looks.LOOK_HEIGHT
-        return max(looks.LOOK_HEIGHT - round(math.log2(clients) / 2), looks.LEAST_LOOK_HEIGHT)
+            return self.height or count_rounds.ROUND_HEIGHT
+        return max(
+            count_rounds.ROUND_HEIGHT - round(math.log2(clients) / 2),
+            count_rounds.LEAST_ROUND_HEIGHT,
+        )
 
     @property
     def threshold_edges(self) -> Floats:
@@ -290,7 +298,9 @@ class ScoreHistogram(CountingProtocol):
         """The steps of these settings."""
         if isinstance(self.trust, tp.Local):
             return local_rounds.LOCAL_ROUNDS if self.places_cells else (local_rounds.unary_reports,)
-        return (*steps.LOOKS, steps.summed_influences) if self.looks else (steps.summed_trees,)
+        return (
+            (*steps.ROUNDS, steps.summed_influences) if self.count_rounds else (steps.summed_trees,)
+        )
 
     def tree_height(self, clients: int) -> int:
         """The height that was asked for, or the default for this trust and number of clients."""
@@ -306,13 +316,13 @@ class ScoreHistogram(CountingProtocol):
     def one_count(self) -> OneCount | None:
         """One tree over all records; None where records report by themselves.
 
-        The tree of few cells for which there would be looks serves the report.
+        The tree of few cells for which there would be rounds serves the report.
         """
         if isinstance(self.trust, tp.Local):
             return None
         height = self.tree_height(1)
-        once = replace(self, height=height) if self.looks else self
-        if once.looks:
+        once = replace(self, height=height) if self.count_rounds else self
+        if once.count_rounds:
             once = replace(once, aim="report")
         cells = 1 << height
         edges = self.score_edges(np.arange(1, cells) / cells)
@@ -346,11 +356,11 @@ class ScoreHistogram(CountingProtocol):
         return parts
 
     def replicate_size(self, clients: tp.Clients) -> int:
-        """Numbers a replicate holds: of looks and, where few clients add their noise, of trees."""
-        seen = clients.count if isinstance(self.trust, tp.Each) else 2
-        numbers = seen << (self.tree_height(clients.count) + 1)
-        if self.looks:
-            numbers = max(numbers, min(2 * seen, 8) << (max(self.look_heights) + 1))
+        """Numbers a replicate holds: of rounds and, where few clients add their noise, of trees."""
+        pool = clients.count if isinstance(self.trust, tp.Each) else 2
+        numbers = pool << (self.tree_height(clients.count) + 1)
+        if self.count_rounds:
+            numbers = max(numbers, min(2 * pool, 8) << (max(self.round_heights) + 1))
         return 8 * self.strata * numbers
 
     @property
@@ -358,7 +368,7 @@ class ScoreHistogram(CountingProtocol):
         """The name with trust and adjacency, and where there is a choice what epsilon serves."""
         if not isinstance(self.trust, tp.SecureSum | tp.Each):
             return super().title
-        form = f", aim {self.aim}" if self.looks else ", one round"
+        form = f", aim {self.aim}" if self.count_rounds else ", one round"
         return super().title + ("" if form == ", aim report" else form)
 
     @property
@@ -389,9 +399,9 @@ class ScoreHistogram(CountingProtocol):
         return UnaryDevices(self, devices)
 
     def conversation(self, clients: int) -> tp.Conversation:
-        """Looks and one number, a tree in given or placed cells, or private reports."""
-        if self.looks:
-            return looked(self, clients)
+        """Rounds and one number, a tree in given or placed cells, or private reports."""
+        if self.count_rounds:
+            return after_rounds(self, clients)
         if self.places_cells:
             return _placed_reports(self, clients)
         return reported_tree(self, clients) if self.lone_records else one_tree(self, clients)
@@ -429,20 +439,20 @@ class ScoreHistogram(CountingProtocol):
         return replace(query, broadcast={**query.broadcast, **dict(fields)})
 
     def renew_state(self, clients: tp.Clients, state: tp.ClientState) -> None:
-        """Keep the turns that were drawn, without a look at the records."""
+        """Keep the turns that were drawn, without reading the records."""
         turns.renew_turns(clients, state)
 
     law_settings: ClassVar[audits.Configurations] = {
         "histogram-secure": {"trust": tp.ExactSum.word, "epsilon": None, "height": 5},
-        "histogram-looks": {"epsilon": 30.0},
-        "histogram-looks-replace": {"epsilon": 60.0, "adjacency": "replace"},
+        "histogram-rounds": {"epsilon": 30.0},
+        "histogram-rounds-replace": {"epsilon": 60.0, "adjacency": "replace"},
         "histogram-auc": {"epsilon": 30.0, "aim": "auc"},
         "histogram-tree": {"height": 5},
         "histogram-each": {"trust": tp.Each.word, "height": 5},
-        "histogram-each-looks": {"trust": tp.Each.word, "epsilon": 30.0},
+        "histogram-each-rounds": {"trust": tp.Each.word, "epsilon": 30.0},
         "local-histogram": {"trust": tp.Local.word, "height": 4},
     }
-    """Every trust model, and every aim. Looks get an epsilon at which the classes of small data
+    """Every trust model, and every aim. Rounds get an epsilon at which the classes of small data
     show, so that there is an AUC."""
 
     @classmethod
@@ -452,12 +462,12 @@ class ScoreHistogram(CountingProtocol):
             "histogram": audits.ErrorCase(cls(SECURE_SUM, 1.0, 10), noticed=True),
             "histogram-replace": audits.ErrorCase(cls(SECURE_SUM, 2.0, 10, adjacency="replace")),
             "histogram-dropouts": audits.ErrorCase(cls(tp.SecureSum(0.3), 1.0, 10), noticed=True),
-            "histogram-looks": audits.ErrorCase(cls(SECURE_SUM, 1.0), LOOK_REPEATS, True),
-            "histogram-looks-replace": audits.ErrorCase(
-                cls(SECURE_SUM, 1.0, adjacency="replace"), LOOK_REPEATS
+            "histogram-rounds": audits.ErrorCase(cls(SECURE_SUM, 1.0), ROUND_REPEATS, True),
+            "histogram-rounds-replace": audits.ErrorCase(
+                cls(SECURE_SUM, 1.0, adjacency="replace"), ROUND_REPEATS
             ),
             "histogram-auc": audits.ErrorCase(cls(SECURE_SUM, 1.0, aim="auc"), noticed=True),
-            "histogram-each": audits.ErrorCase(cls(tp.Each(), 1.0), LOOK_REPEATS, True),
+            "histogram-each": audits.ErrorCase(cls(tp.Each(), 1.0), ROUND_REPEATS, True),
             "histogram-each-auc": audits.ErrorCase(cls(tp.Each(), 1.0, aim="auc")),
         }
 
@@ -465,7 +475,7 @@ class ScoreHistogram(CountingProtocol):
     def law_traits(self) -> audits.LawTraits:
         """A second round and debiased bits are not exact."""
         local, inexact = self.lone_records, ""
-        if self.looks:
+        if self.count_rounds:
             inexact = "noisy counts place the cells, and a number cancels errors to first order"
         elif self.places_cells:
             inexact = "records that report where scores lie are not among those counted"
@@ -473,7 +483,7 @@ class ScoreHistogram(CountingProtocol):
             inexact = "records that are assigned to levels are not all"
         return audits.LawTraits(
             inexact=inexact,
-            unforecast="plans use other settings" if self.looks else "",
+            unforecast="plans use other settings" if self.count_rounds else "",
             unmeasured_loss="bits without flips are no reports" if local else "",
         )
 

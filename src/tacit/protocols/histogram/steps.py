@@ -1,7 +1,7 @@
-"""Client steps of score histograms: a summed tree, the looks of a run, and one number.
+"""Client steps of score histograms: a summed tree, the rounds of a run, and one number.
 
-**Looks.** A look counts both classes in the cells of the protocol's scale, or in cells that the
-server publishes from the noisy counts of the looks before. Up to ``2**7`` cells are counted flat,
+**Rounds.** A round counts both classes in the cells of the protocol's scale, or in cells that the
+server publishes from the noisy counts of the rounds before. Up to ``2**7`` cells are counted flat,
 with the class sizes next to them; more are the leaves of a tree, of every group where groups are
 agreed. All fractions of epsilon are whole multiples of ``1 / PARTS``, and every query lists those
 of its run so far, its own last. The part of a query follows from noisy counts alone, so that the
@@ -11,7 +11,7 @@ with a fixed total, Rogers et al. 2016, theorem 3.6): the ratio of the probabili
 transcript for two neighbours is the product of its steps' ratios, each at most ``exp(e_i)`` for the
 e_i that the steps before it fixed, and the sum of these is at most epsilon for every transcript.
 
-**One number**, the summed influences of all records. The looks give the distribution functions F-
+**One number**, the summed influences of all records. The rounds give the distribution functions F-
 and F+ of both classes, their sizes P and N, and the AUC A1 of these functions. The number measures,
 with m = min(P, N),
 
@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
-from tacit.counts import influence, looks
+from tacit.counts import count_rounds, influence
 from tacit.metrics.cells.score_scale import CentredScale, ScoreScale
 from tacit.protocol import releases
 from tacit.protocol.values import encode_query
@@ -136,10 +136,14 @@ def listed_parts(query: tp.Query) -> tuple[int, ...]:
     if getattr(listed, "dtype", None) != np.dtype(np.int64) or np.ndim(listed) != 1:
         raise ValueError(f"{LISTED} must be a list of 64-bit integers, got {listed!r:.80}")
     parts = tuple(int(part) for part in listed)
-    if not 1 <= len(parts) <= looks.MAX_LOOKS + 1 or min(parts) < 1 or sum(parts) > looks.PARTS:
+    if (
+        not 1 <= len(parts) <= count_rounds.MAX_ROUNDS + 1
+        or min(parts) < 1
+        or sum(parts) > count_rounds.PARTS
+    ):
         raise ValueError(
-            f"{LISTED} must be at most {looks.MAX_LOOKS + 1} numbers from 1 that add up to at most "
-            f"{looks.PARTS}, got {parts}"
+            f"{LISTED} must be at most {count_rounds.MAX_ROUNDS + 1} numbers from 1 that add up to "
+            f"at most {count_rounds.PARTS}, got {parts}"
         )
     return parts
 
@@ -147,7 +151,7 @@ def listed_parts(query: tp.Query) -> tuple[int, ...]:
 def epsilon_of(query: tp.Query) -> float:
     """What a query costs: its fraction of epsilon."""
     epsilon: float = query.protocol.known_epsilon
-    return epsilon * listed_parts(query)[-1] / looks.PARTS
+    return epsilon * listed_parts(query)[-1] / count_rounds.PARTS
 
 
 def pay(query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState) -> None:
@@ -165,9 +169,9 @@ def pay(query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState) -> None:
     parts = listed_parts(query)
     if noise.full_shape(()):
         return
-    sets = np.shape(query.broadcast.get(counting.KNOTS, ()))[:-1]
+    sets = np.shape(query.broadcast.get(counting.BORDERS, ()))[:-1]
     if sets:
-        raise ValueError(f"{counting.KNOTS} that a client counts in are one set, got {sets}")
+        raise ValueError(f"{counting.BORDERS} that a client counts in are one set, got {sets}")
     asked = hashlib.sha256(encode_query(query)).hexdigest()
     noted, before = state.recall(SPENT) or (parts[:-1], asked)
     goes_on = parts[:-1] == noted or (parts, asked) == (noted, before)
@@ -178,14 +182,14 @@ def pay(query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState) -> None:
     state.keep(SPENT, (parts, asked))
 
 
-def look_height(query: tp.Query) -> int:
+def round_height(query: tp.Query) -> int:
     """The height of a query's cells.
 
     Raises
     ------
     ValueError : for a height that the protocol does not use.
     """
-    height, agreed = query.broadcast[HEIGHT], query.protocol.look_heights
+    height, agreed = query.broadcast[HEIGHT], query.protocol.round_heights
     if height not in agreed:
         raise ValueError(f"{HEIGHT} must be one of {agreed}, got {height!r:.40}")
     return int(height)
@@ -198,9 +202,9 @@ def query_scale(query: tp.Query) -> ScoreScale:
     ------
     ValueError : for cell edges that are not one fewer than the cells, finite and ascending.
     """
-    protocol, knots = query.protocol, query.broadcast.get(counting.KNOTS)
-    if knots is not None:
-        return counting.scale_of_knots(protocol, knots, 1 << look_height(query))
+    protocol, borders = query.protocol, query.broadcast.get(counting.BORDERS)
+    if borders is not None:
+        return counting.scale_of_borders(protocol, borders, 1 << round_height(query))
     base: ScoreScale = protocol.score_scale
     return base
 
@@ -213,67 +217,67 @@ def placed(clients: tp.Clients, query: tp.Query) -> tp.Clients:
     DataError : for a score outside [0, 1] where scores are probabilities.
     """
     protocol: tp.ScaledScores = query.protocol
-    if query.broadcast.get(counting.KNOTS) is None:
+    if query.broadcast.get(counting.BORDERS) is None:
         return protocol.on_scale(clients)
     scale = query_scale(query)
     if protocol.score_range is not None:
         tp.check_scores_in_unit_interval(clients)
-    return clients.rescored(CentredScale(scale.knots, scale.low, scale.high))
+    return clients.rescored(CentredScale(scale.borders, scale.low, scale.high))
 
 
-def by_knots(query: tp.Query) -> tuple[list[tp.Query], Integers]:
+def by_borders(query: tp.Query) -> tuple[list[tp.Query], Integers]:
     """The queries of distinct published cells, and which of them each replicate gets, shape (R,).
 
     Replicates of a simulation may have their own cells; else there is one query, for all.
     """
-    knots = query.broadcast.get(counting.KNOTS)
-    if knots is None or np.ndim(knots) < 2:
+    borders = query.broadcast.get(counting.BORDERS)
+    if borders is None or np.ndim(borders) < 2:
         return [query], np.zeros(0, dtype=np.int64)
-    distinct, chosen = np.unique(knots, axis=0, return_inverse=True)
+    distinct, chosen = np.unique(borders, axis=0, return_inverse=True)
     asked = [
-        replace(query, broadcast={**query.broadcast, counting.KNOTS: each}) for each in distinct
+        replace(query, broadcast={**query.broadcast, counting.BORDERS: each}) for each in distinct
     ]
     return asked, chosen.ravel()
 
 
-def look_fields(protocol: Any, height: int, epsilon: float) -> dict[str, releases.Released]:
-    """What a look of this epsilon releases: on one level a record counts in one node."""
-    parts = looks.look_levels(protocol, height, epsilon)
+def round_fields(protocol: Any, height: int, epsilon: float) -> dict[str, releases.Released]:
+    """What a round of this epsilon releases: on one level a record counts in one node."""
+    parts = count_rounds.round_levels(protocol, height, epsilon)
     return counting.level_fields(
-        counting.LEVEL, looks.look_strata(protocol, height), protocol.distance, parts
+        counting.LEVEL, count_rounds.round_strata(protocol, height), protocol.distance, parts
     )
 
 
 def _first_fields(query: tp.Query) -> releases.Fields:
-    if query.broadcast.get(counting.KNOTS) is not None or len(listed_parts(query)) != 1:
-        raise ValueError(f"the first histogram round has no {counting.KNOTS}, and its part alone")
-    return look_fields(query.protocol, look_height(query), epsilon_of(query))
+    if query.broadcast.get(counting.BORDERS) is not None or len(listed_parts(query)) != 1:
+        raise ValueError(f"the first histogram round has no {counting.BORDERS}, and its part alone")
+    return round_fields(query.protocol, round_height(query), epsilon_of(query))
 
 
 def _further_fields(number: int, query: tp.Query) -> releases.Fields:
     if len(listed_parts(query)) != number:
-        raise ValueError(f"look {number} lists {number} {LISTED}, got {listed_parts(query)}")
-    knots = query.broadcast.get(counting.KNOTS)
-    if knots is not None and np.ndim(knots) < 2:
+        raise ValueError(f"round {number} lists {number} {LISTED}, got {listed_parts(query)}")
+    borders = query.broadcast.get(counting.BORDERS)
+    if borders is not None and np.ndim(borders) < 2:
         query_scale(query)
-    return look_fields(query.protocol, look_height(query), epsilon_of(query))
+    return round_fields(query.protocol, round_height(query), epsilon_of(query))
 
 
 def _counts(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
-    """Both classes' counts on the levels of a look."""
-    height, protocol = look_height(query), query.protocol
+    """Both classes' counts on the levels of a round."""
+    height, protocol = round_height(query), query.protocol
     strata = protocol.strata_of(clients)
-    if looks.look_strata(protocol, height) == 1:
+    if count_rounds.round_strata(protocol, height) == 1:
         strata = counting.ALL_RECORDS
-    queries, chosen = by_knots(query)
+    queries, chosen = by_borders(query)
     rows = [leaf_counts(query, placed(clients, each), height, strata) for each in queries]
     counts = np.stack(rows)[chosen] if chosen.size else rows[0]
-    levels = looks.look_levels(protocol, height, epsilon_of(query))
+    levels = count_rounds.round_levels(protocol, height, epsilon_of(query))
     return counting.level_counts(counting.LEVEL, counts, height + 1, levels, query)
 
 
 @releases.release(_first_fields, admits=pay, once=True)
-def first_look(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
+def first_round(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send both classes' counts in the cells of the protocol's scale.
 
     It begins a run. On one level a record counts in one node: adding or removing it changes one
@@ -286,12 +290,12 @@ def first_look(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
 
 
 @releases.release(lambda query: _further_fields(2, query), admits=pay)
-def second_look(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
+def second_round(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send both classes' counts in the cells of the protocol's scale, or between published edges.
 
-    The cell edges follow from noisy counts of the looks before, and are values like any other that
+    The cell edges follow from noisy counts of the rounds before, and are values like any other that
     a server chooses: whatever they are, a record counts in one cell. So the cost is the query's
-    fraction of epsilon. A party adds to one sum a step in a run, so that each look has a step.
+    fraction of epsilon. A party adds to one sum a step in a run, so that each round has a step.
 
     The server learns the noisy sum of the counts, and how many clients answered.
     """
@@ -299,10 +303,10 @@ def second_look(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
 
 
 @releases.release(lambda query: _further_fields(3, query), admits=pay)
-def third_look(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
+def third_round(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send both classes' counts a third time, in the same cells or between published edges.
 
-    Its cells and its cost are those of ``second_look``.
+    Its cells and its cost are those of ``second_round``.
 
     The server learns the noisy sum of the counts, and how many clients answered.
     """
@@ -310,18 +314,18 @@ def third_look(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
 
 
 @releases.release(lambda query: _further_fields(4, query), admits=pay)
-def fourth_look(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
+def fourth_round(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send both classes' counts a fourth time, in the same cells or between published edges.
 
-    Its cells and its cost are those of ``second_look``.
+    Its cells and its cost are those of ``second_round``.
 
     The server learns the noisy sum of the counts, and how many clients answered.
     """
     return _counts(clients, query)
 
 
-LOOKS = (first_look, second_look, third_look, fourth_look)
-"""The looks of a run, in order, ``MAX_LOOKS`` of them."""
+ROUNDS = (first_round, second_round, third_round, fourth_round)
+"""The rounds of a run, in order, ``MAX_ROUNDS`` of them."""
 
 
 SUM = "sum"
@@ -338,20 +342,20 @@ def _admits(query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState) -> No
         are not above 0 and finite.
     """
     fields = query.broadcast
-    deepest = min(look_height(query), looks.MAX_FLAT_HEIGHT)
+    deepest = min(round_height(query), count_rounds.MAX_FLAT_HEIGHT)
     inner = (influence.inner_edges(fields[influence.POSITIVES], deepest),)
     shapes = {influence.POSITIVES: inner, influence.NEGATIVES: inner, influence.SIZES: (2,)}
     influence.check_published(
         fields, {name: noise.full_shape(shape) for name, shape in shapes.items()}
     )
     if np.ndim(fields[influence.SIZES]) == 1:
-        influence.influences_of(fields, _straight(query))
+        influence.influences_of(fields, _linear(query))
     pay(query, noise, state)
 
 
-def _straight(query: tp.Query) -> bool:
+def _linear(query: tp.Query) -> bool:
     """Whether functions are linear between edges: on cell edges that the server published."""
-    return query.broadcast.get(counting.KNOTS) is not None
+    return query.broadcast.get(counting.BORDERS) is not None
 
 
 @releases.release(lambda query: {SUM: counting.number_field(epsilon_of(query))}, admits=_admits)
@@ -382,11 +386,11 @@ def summed_influences(clients: tp.Clients, query: tp.Query) -> dict[str, Integer
     def sums(asked: tp.Query, rows: Any) -> Integers:
         """Every client's sum of influences, rounded once to units, shape (..., K)."""
         chosen = {name: each[rows] for name, each in fields.items()}
-        influences = influence.influences_of(chosen, _straight(query))
+        influences = influence.influences_of(chosen, _linear(query))
         reach = influences.sensitivity(adjacency)[..., np.newaxis]
         return influence.whole_units(influences.totals(placed(clients, asked)), reach, units)
 
-    queries, chosen = by_knots(query)
+    queries, chosen = by_borders(query)
     if chosen.size:
         totals = np.zeros((chosen.size, clients.count), dtype=np.int64)
         for index, each in enumerate(queries):

@@ -147,7 +147,7 @@ class PublishedHistogram(ScoreHistogram):
     name = "published-histogram"
     planning_module = ""
     plan_example: ClassVar[Mapping[str, Any] | None] = None
-    looks, places_cells = False, False
+    count_rounds, places_cells = False, False
 
     def __post_init__(self) -> None:
         super().__post_init__()

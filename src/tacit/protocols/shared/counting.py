@@ -78,22 +78,22 @@ def cell_counts(
     return np.reshape(counts[1:], (*labels.shape[:-1], *shape)), counts[0].reshape(shape)
 
 
-KNOTS = "knots"
+BORDERS = "knots"
 """Field of a query: the scores at the inner edges of its cells."""
 
 
-def scale_of_knots(protocol: tp.ScaledScores, knots: Any, cells: int) -> ScoreScale:
+def scale_of_borders(protocol: tp.ScaledScores, borders: Any, cells: int) -> ScoreScale:
     """The scale whose equal cells end at these cell edges.
 
     Raises
     ------
     ValueError : for cell edges that are not one fewer than the cells, finite and ascending.
     """
-    received = (getattr(knots, "dtype", type(knots)), np.shape(knots))
+    received = (getattr(borders, "dtype", type(borders)), np.shape(borders))
     if received != (np.dtype(np.float64), (cells - 1,)):
-        raise ValueError(f"{KNOTS} must be {cells - 1} 64-bit floats, got {received}")
+        raise ValueError(f"{BORDERS} must be {cells - 1} 64-bit floats, got {received}")
     base = protocol.score_scale
-    return ScoreScale(knots, base.low, base.high)
+    return ScoreScale(borders, base.low, base.high)
 
 
 LEVEL = "level"

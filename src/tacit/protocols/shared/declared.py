@@ -20,7 +20,7 @@ from tacit.counts import class_scores
 from tacit.metrics.ranking import auc, top_hits
 from tacit.privacy import doubles
 from tacit.protocol import audits
-from tacit.protocol.declared import LOCAL, LOCAL_PAGE, NOBODY
+from tacit.protocol.declared import LOCAL, LOCAL_PAGE, NO_ONE
 from tacit.protocol.fields import ragged_of
 from tacit.results.figure import MACRO_AUC
 
@@ -37,7 +37,7 @@ NOTHING_PUBLISHED: Mapping[tp.Trust, str] = {}
 
 COUNTED = {
     tp.Trust.EACH: tp.ThreatModel(
-        NOBODY,
+        NO_ONE,
         "With noise, of every client: {}.",
         "Nothing.",
         "What is true of a large client as a whole: a noisy count of many records is a good "

@@ -247,7 +247,7 @@ class Histogram:
                 "centred": bool(self.noise.centred),
             },
             "axis": {
-                "knots": scale.knots.tolist(),
+                "knots": scale.borders.tolist(),
                 "low": scale.low,
                 "high": scale.high,
                 "unit": self.axis.unit,

@@ -43,8 +43,8 @@ class ScoreAxis:
     @cached_property
     def is_fixed(self) -> bool:
         """Whether the cells were settled before any record was seen."""
-        fixed = (named_scale(name).knots for name in (EVEN, self.unit))
-        return any(np.array_equal(self.scale.knots, knots) for knots in fixed)
+        fixed = (named_scale(name).borders for name in (EVEN, self.unit))
+        return any(np.array_equal(self.scale.borders, borders) for borders in fixed)
 
     def edges(self, cells: int) -> Floats:
         """The borders of so many cells, shape (cells + 1,); infinite at open ends."""

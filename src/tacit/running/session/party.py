@@ -103,7 +103,7 @@ class Party:
             index, identity, agreement, self._answers, transport
         )
 
-    def anew(self) -> Party:
+    def next_run(self) -> Party:
         """The party for another run, with the same client state and ledger."""
         return self._again(state=self.memory, misfit=self._misfit)
 

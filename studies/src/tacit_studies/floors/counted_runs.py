@@ -192,7 +192,7 @@ def two_round_runs(
     """Runs of ``TwoRoundAUC``: its conversation, with replies whose reports are drawn in numbers.
 
     Turns are drawn record by record. Records are sorted by class and score, which makes it fast to
-    look up their numbers.
+    round up their numbers.
     """
     order = np.lexsort((clients.scores, clients.labels))
     scaled = protocol.on_scale(clients)
@@ -231,9 +231,9 @@ def _two_rounds(protocol: TwoRoundAUC, records: RecordsInOrder, rng: Generator) 
     window = protocol.first_round.window
     reports = class_reports(window, records.inputs[early], labels[early], rng)
     query = conversation.send({"reports": _of_one_client(reports)})
-    knots, grid, width = (query.broadcast[name] for name in ("knots", "grid", "width"))
+    borders, grid, width = (query.broadcast[name] for name in ("knots", "grid", "width"))
     report = GridReport(protocol.epsilon, grid, int(width))
-    numbers = reported_numbers(records.positions[~early], labels[~early], knots)
+    numbers = reported_numbers(records.positions[~early], labels[~early], borders)
     reports = class_reports(report.window, report.rounded(numbers, rng), labels[~early], rng)
     try:
         conversation.send({"reports": _of_one_client(reports)})

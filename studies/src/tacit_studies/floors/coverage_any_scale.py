@@ -35,7 +35,7 @@ from tacit_studies.floors.counted_runs import simulated_results
 from tacit_studies.floors.rows import dealt, records_of
 from tacit_studies.measuring import Bench, Job, quotient
 from tacit_studies.rows import Beside, Measured, Row
-from tacit_studies.score_maps import AS_THEY_ARE, CROWDED, TWO_DIGITS
+from tacit_studies.score_maps import AS_THEY_ARE, DENSE, TWO_DIGITS
 from tacit_studies.small_records import breast_cancer, digits
 from tacit_studies.sources import Floats
 
@@ -119,7 +119,7 @@ def _mapped(score_map: Callable[[Clients], Clients], bench: Bench) -> Clients:
 
 DATA: dict[str, Callable[[Bench], Clients]] = {
     "as they are": partial(_mapped, AS_THEY_ARE.mapped),
-    CROWDED.name: partial(_mapped, CROWDED.mapped),
+    DENSE.name: partial(_mapped, DENSE.mapped),
     TWO_DIGITS.name: partial(_mapped, TWO_DIGITS.mapped),
     "569 records": lambda bench: breast_cancer(),
     "1,797 records": lambda bench: digits(),

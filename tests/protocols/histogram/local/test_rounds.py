@@ -11,7 +11,7 @@ from scipy.special import expit, logit
 
 from tacit import Clients, DataError, ScoreHistogram, binormal_scores
 from tacit.arrays import Floats
-from tacit.counts.placing import placed_knots
+from tacit.counts.placing import placed_borders
 from tacit.local.turns import CELLS
 from tacit.metrics.cells.score_scale import named_scale
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
@@ -25,7 +25,7 @@ from tacit.protocols.histogram.local_rounds import (
     report_leaves,
     report_positions,
 )
-from tacit.protocols.shared.counting import KNOTS
+from tacit.protocols.shared.counting import BORDERS
 from tacit.running.evaluating import exact_auc
 from tacit.running.simulation import simulate
 
@@ -51,9 +51,11 @@ class TestWhereCellsLie:
     def test_cells_hold_about_equal_parts(self) -> None:
         masses = np.exp(-(((np.arange(CELLS) - 20) / 3.0) ** 2))
         masses /= masses.sum()
-        knots = placed_knots(SCALE, masses, 5, FIXED_PART)
+        borders = placed_borders(SCALE, masses, 5, FIXED_PART)
         below = np.interp(
-            SCALE.positions(knots), np.arange(CELLS + 1) / CELLS, np.append(0.0, np.cumsum(masses))
+            SCALE.positions(borders),
+            np.arange(CELLS + 1) / CELLS,
+            np.append(0.0, np.cumsum(masses)),
         )
         parts = np.diff(below, prepend=0.0, append=1.0)
         assert parts.max() <= 1 / 32 / (1 - FIXED_PART) + 1e-9
@@ -65,10 +67,10 @@ class TestWhereCellsLie:
         scale, masses = named_scale(name), np.zeros(CELLS)
         masses[cell] = 1.0
         for height in (1, 4, 10):
-            knots = placed_knots(scale, masses, height, FIXED_PART)
-            assert knots.shape == ((1 << height) - 1,)
-            assert np.all(np.diff(knots) > 0)
-            assert np.all(np.isfinite(knots))
+            borders = placed_borders(scale, masses, height, FIXED_PART)
+            assert borders.shape == ((1 << height) - 1,)
+            assert np.all(np.diff(borders) > 0)
+            assert np.all(np.isfinite(borders))
 
     def test_many_reports_show_the_masses(self) -> None:
         truth = np.zeros(CELLS)
@@ -129,14 +131,14 @@ class TestWhatAClientAnswers:
         self.state, self.noise = ClientState(), SimulatedNoise(5)
         query = Query(draw_report_turns, PROTOCOL)
         self.turns = query.step.answer(self.clients, query, self.noise, self.state)["turns"]
-        self.knots = SCALE.scores(np.arange(1, 1 << HEIGHT) / (1 << HEIGHT))
+        self.borders = SCALE.scores(np.arange(1, 1 << HEIGHT) / (1 << HEIGHT))
 
     def positions(self, first: int = 60) -> Query:
         return Query(report_positions, PROTOCOL, {"first": first}, {"turns": self.turns})
 
-    def leaves(self, first: int = 60, knots: Floats | None = None) -> Query:
-        placed = self.knots if knots is None else knots
-        shared = {"clients": 200, "height": HEIGHT, "first": first, KNOTS: placed}
+    def leaves(self, first: int = 60, borders: Floats | None = None) -> Query:
+        placed = self.borders if borders is None else borders
+        shared = {"clients": 200, "height": HEIGHT, "first": first, BORDERS: placed}
         return Query(report_leaves, PROTOCOL, shared, {"turns": self.turns})
 
     def answer(self, query: Query) -> dict[str, object]:
@@ -175,7 +177,7 @@ class TestWhatAClientAnswers:
     def test_other_knots_are_refused(self, bad: Floats) -> None:
         self.answer(self.positions())
         with pytest.raises(ValueError, match=r"knots must|cell edges"):
-            self.answer(self.leaves(knots=bad))
+            self.answer(self.leaves(borders=bad))
 
     def test_a_round_costs_epsilon_where_a_record_reports(self) -> None:
         spent = Cost(2.0, adjacency=Adjacency.REPLACE)

@@ -35,7 +35,7 @@ class Store:
 
     def __init__(self) -> None:
         self.there: set[str] = set()
-        self.looks: list[str] = []
+        self.polls: list[str] = []
         self.arrivals = holding.Arrivals()
         self._app = holding.Holding(self._answer, self.arrivals)
 
@@ -44,7 +44,7 @@ class Store:
         if scope["path"] == PUSH:
             self.there.add(request.object_id)
         else:
-            self.looks.append(request.object_id)
+            self.polls.append(request.object_id)
             there = request.object_id in self.there
             scope["state"][holding.ANSWER] = Asked(object_found=True, object_available=there)
         await send({"type": "http.response.start", "status": 200})
@@ -75,7 +75,7 @@ async def settled() -> None:
 
 @pytest.fixture(autouse=True)
 def held_for_hours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(holding.LOOKS, PULL, holding.LOOKS[PULL]._replace(seconds=3600.0))
+    monkeypatch.setitem(holding.ROUNDS, PULL, holding.ROUNDS[PULL]._replace(seconds=3600.0))
 
 
 @pytest.fixture
@@ -85,15 +85,15 @@ def store() -> Store:
 
 @in_a_loop
 async def test_a_look_is_answered_when_what_it_asks_for_arrives(store: Store) -> None:
-    look = asyncio.create_task(store.ask(PULL, "a"))
+    poll = asyncio.create_task(store.ask(PULL, "a"))
     await settled()
     await store.ask(PUSH, "b")
     await settled()
-    assert not look.done()
-    assert store.looks == ["a"]
+    assert not poll.done()
+    assert store.polls == ["a"]
     await store.ask(PUSH, "a")
-    assert await look
-    assert store.looks == ["a", "a"]
+    assert await poll
+    assert store.polls == ["a", "a"]
     assert await store.ask(PULL, "b")
 
 
@@ -105,7 +105,7 @@ async def test_what_arrives_during_a_look_is_not_missed(store: Store) -> None:
 
     async def overtaken(scope: Any, receive: Any, send: Any) -> None:
         await answer(scope, receive, send)
-        if scope["path"] == PULL and len(store.looks) == 1:
+        if scope["path"] == PULL and len(store.polls) == 1:
             await store.ask(PUSH, "a")
 
     store._app._app = overtaken
@@ -114,19 +114,19 @@ async def test_what_arrives_during_a_look_is_not_missed(store: Store) -> None:
 
 @in_a_loop
 async def test_a_look_in_vain_ends(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(holding.LOOKS, PULL, holding.LOOKS[PULL]._replace(seconds=0.01))
+    monkeypatch.setitem(holding.ROUNDS, PULL, holding.ROUNDS[PULL]._replace(seconds=0.01))
 
     assert not await store.ask(PULL, "a")
-    assert store.looks == ["a"]
+    assert store.polls == ["a"]
     assert store.arrivals._waiting == {}
 
 
 @in_a_loop
 async def test_a_server_that_ends_holds_nothing(store: Store) -> None:
-    looks = [asyncio.create_task(store.ask(PULL, name)) for name in "aab"]
+    polls = [asyncio.create_task(store.ask(PULL, name)) for name in "aab"]
     await settled()
     store.arrivals.close()
-    assert await asyncio.gather(*looks) == [False, False, False]
+    assert await asyncio.gather(*polls) == [False, False, False]
     assert not await store.ask(PULL, "c")
 
 
@@ -154,29 +154,29 @@ def test_flowers_messages_have_what_is_read_of_them() -> None:
         PULL: message_pb2.PullObjectResponse(object_found=True),
         "/v1/runtime/pull-object": message_pb2.PullObjectResponse(object_found=True),
     }
-    assert answers.keys() == holding.LOOKS.keys()
+    assert answers.keys() == holding.ROUNDS.keys()
     for path, answer in answers.items():
-        assert holding.LOOKS[path].is_empty(answer)
-        holding.LOOKS[path].subjects(PROTOBUF_REQUEST_TYPES["POST", path]())
+        assert holding.ROUNDS[path].is_empty(answer)
+        holding.ROUNDS[path].subjects(PROTOBUF_REQUEST_TYPES["POST", path]())
     for path, subjects in holding.NEWS.items():
         subjects(PROTOBUF_REQUEST_TYPES["POST", path]())
     there = message_pb2.PullObjectResponse(object_found=True, object_available=True)
-    assert not holding.LOOKS[PULL].is_empty(there)
-    assert not holding.LOOKS[PULL].is_empty(message_pb2.PullObjectResponse())
+    assert not holding.ROUNDS[PULL].is_empty(there)
+    assert not holding.ROUNDS[PULL].is_empty(message_pb2.PullObjectResponse())
     task = task_pb2.Task(task_id=1)
     got = runtime_pb2.AcquireTaskResponse(task=task, token="t")  # noqa: S106 -- no secret
-    assert not holding.LOOKS["/v1/runtime/acquire-task"].is_empty(got)
+    assert not holding.ROUNDS["/v1/runtime/acquire-task"].is_empty(got)
     metadata = message_pb2.Metadata(dst_node_id=7, reply_to_message_id="x")
     whole = [message_pb2.Message(metadata=metadata)]
     pushed = runtime_pb2.PushAppMessagesRequest(messages_list=whole)
     pulled = fleet_pb2.PullMessagesRequest()
     pulled.node.node_id = 7
-    assert holding.NEWS["/v1/runtime/push-messages"](pushed) == holding.LOOKS[
+    assert holding.NEWS["/v1/runtime/push-messages"](pushed) == holding.ROUNDS[
         "/v1/fleet/pull-messages"
     ].subjects(pulled)
     asked = runtime_pb2.PullAppMessagesRequest(message_ids=["x"])
     replied = fleet_pb2.PushMessagesRequest(messages_list=whole)
-    assert holding.NEWS["/v1/fleet/push-messages"](replied) == holding.LOOKS[
+    assert holding.NEWS["/v1/fleet/push-messages"](replied) == holding.ROUNDS[
         "/v1/runtime/pull-messages"
     ].subjects(asked)
 
@@ -253,11 +253,11 @@ def test_parts_of_messages_are_asked_for_soon(monkeypatch: pytest.MonkeyPatch) -
     for pull in (module.pull_objects, module.pull_and_inflate_object_from_tree):
         monkeypatch.setitem(pull.__kwdefaults__, "initial_backoff", 1)
     guards._pull_sooner()
-    looks: list[str] = []
+    polls: list[str] = []
 
-    def look(part: str) -> bytes:
-        looks.append(part)
-        if len(looks) < 3:
+    def poll(part: str) -> bytes:
+        polls.append(part)
+        if len(polls) < 3:
             raise module.ObjectUnavailableError(part)
         return b"content"
 
@@ -269,8 +269,8 @@ def test_parts_of_messages_are_asked_for_soon(monkeypatch: pytest.MonkeyPatch) -
             return self.is_set()
 
     monkeypatch.setattr(module, "threading", SimpleNamespace(Event=Event, Lock=threading.Lock))
-    assert module.pull_objects(["part"], look) == {"part": b"content"}
-    assert len(looks) == 3
+    assert module.pull_objects(["part"], poll) == {"part": b"content"}
+    assert len(polls) == 3
     assert sum(waits) <= 1.2 * (
         holding.MIN_WAIT + 2 * holding.MIN_WAIT
     )  # Flower varies a wait by a fifth

@@ -43,7 +43,7 @@ QUESTION = "protobuf_request"
 TASK: Subject = ("task", "")
 
 
-class Look(NamedTuple):
+class Poll(NamedTuple):
     """A request that looks for something.
 
     Parameters
@@ -70,20 +70,20 @@ def _object(request: Any) -> Collection[Subject]:
     return [("object", request.object_id)]
 
 
-LOOKS = {
-    "/v1/fleet/pull-messages": Look(
+ROUNDS = {
+    "/v1/fleet/pull-messages": Poll(
         lambda request: [("node", request.node.node_id)], _no_message, IDLE_SECONDS
     ),
-    "/v1/runtime/pull-messages": Look(
+    "/v1/runtime/pull-messages": Poll(
         lambda request: [("reply", number) for number in request.message_ids],
         _no_message,
         RUN_SECONDS,
     ),
-    "/v1/runtime/acquire-task": Look(
+    "/v1/runtime/acquire-task": Poll(
         lambda _: [TASK], lambda answer: not answer.HasField("task"), IDLE_SECONDS
     ),
-    "/v1/fleet/pull-object": Look(_object, _not_there_yet, RUN_SECONDS),
-    "/v1/runtime/pull-object": Look(_object, _not_there_yet, RUN_SECONDS),
+    "/v1/fleet/pull-object": Poll(_object, _not_there_yet, RUN_SECONDS),
+    "/v1/runtime/pull-object": Poll(_object, _not_there_yet, RUN_SECONDS),
 }
 """Requests that look for something, by path."""
 NEWS: dict[str, Subjects] = {
@@ -151,23 +151,23 @@ class Holding:
         path, request = scope.get("path", ""), scope.get("state", {}).get(QUESTION)
         if request is None:
             await self._app(scope, receive, send)
-        elif path in LOOKS:
-            await self._look(LOOKS[path], scope, receive, send)
+        elif path in ROUNDS:
+            await self._poll(ROUNDS[path], scope, receive, send)
         else:
             await self._app(scope, receive, send)
             if path in NEWS:
                 self._arrivals.tell(NEWS[path](request))
 
-    async def _look(self, look: Look, scope: Scope, receive: Receive, send: Send) -> None:
-        ends = asyncio.get_running_loop().time() + look.seconds
+    async def _poll(self, poll: Poll, scope: Scope, receive: Receive, send: Send) -> None:
+        ends = asyncio.get_running_loop().time() + poll.seconds
         state = scope["state"]
-        with self._arrivals.awaited(look.subjects(state[QUESTION])) as arrived:
+        with self._arrivals.awaited(poll.subjects(state[QUESTION])) as arrived:
             while True:
                 arrived.clear()
                 answer: list[Scope] = []
                 await self._app({**scope}, receive, _into(answer))
                 said = state.get(ANSWER)  # None for a refusal, which is no answer
-                if said is None or not look.is_empty(said) or not await self._wait(arrived, ends):
+                if said is None or not poll.is_empty(said) or not await self._wait(arrived, ends):
                     break
         for part in answer:
             await send(part)
@@ -220,7 +220,7 @@ class Waits:
         self, sleep: Callable[[float], None] = time.sleep, now: Callable[[], float] = time.monotonic
     ) -> None:
         self._sleep, self._now = sleep, now
-        self._since = self._looked = now()
+        self._since = self._polled = now()
 
     def __getattr__(self, name: str) -> Any:
         """What else the module has."""
@@ -229,8 +229,8 @@ class Waits:
     def sleep(self, longest: float) -> None:
         """Wait, for no longer than Flower asks for, counted from the beginning of the last look."""
         now = self._now()
-        self._sleep(max(wait_after(now - self._since, longest) - (now - self._looked), 0.0))
-        self._looked = self._now()
+        self._sleep(max(wait_after(now - self._since, longest) - (now - self._polled), 0.0))
+        self._polled = self._now()
 
     def noting(self, work: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap a function: beginning and end of each call count as something that happened."""

@@ -1,4 +1,4 @@
-"""Looks at the scores: their cost computed exactly, servers that lie, zooms, and their errors."""
+"""Rounds at the scores: their cost computed exactly, servers that lie, zooms, and their errors."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from numpy.typing import NDArray
 
 from tacit import Clients, ScoreHistogram, binormal_scores, evaluate, rehearse
 from tacit.counts.choices import Choices
+from tacit.counts.count_rounds import PARTS
 from tacit.counts.influence import NEGATIVES, POSITIVES, SIZES
-from tacit.counts.looks import PARTS
-from tacit.counts.pooling import Seen
-from tacit.counts.zoomed_cells import crowded_cells, zoomed
+from tacit.counts.pooling import Pooled
+from tacit.counts.zoomed_cells import dense_cells, zoomed
 from tacit.metrics.cells.score_scale import ScoreScale, named_scale
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.protocol import ClientState, Cost, NoNoise, Query, SimulatedNoise, Step, View
 from tacit.protocol.releases import conducted
 from tacit.protocols.histogram.steps import (
     LISTED,
-    LOOKS,
-    first_look,
-    second_look,
+    ROUNDS,
+    first_round,
+    second_round,
     summed_influences,
 )
-from tacit.protocols.shared.counting import KNOTS
+from tacit.protocols.shared.counting import BORDERS
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
@@ -49,22 +49,22 @@ UNMEASURABLE = np.sort(
 """Knots between which lies a cell whose width is no double."""
 
 LIES: list[tuple[Step, tuple[int, ...], dict[str, Any], str]] = [
-    (first_look, (PARTS + 1,), {}, f"add up to at most {PARTS}"),
-    (first_look, (0,), {}, "from 1 that add up"),
-    (first_look, (1, 2), {}, "its part alone"),
-    (first_look, (1,), {KNOTS: RISING}, "the first histogram round has no knots"),
-    (first_look, (1,), {LISTED: [1]}, "must be a list of 64-bit integers"),
-    (first_look, (1,), {"height": 9}, r"height must be one of \(3, 4\), got 9"),
-    (second_look, (1,), {}, "look 2 lists 2 parts"),
-    (second_look, (1, 1, 1, 1, 1), {}, "look 2 lists 2 parts"),
-    (second_look, (10, PARTS - 9), {}, f"add up to at most {PARTS}"),
-    (second_look, (PARTS + 10, -10), {}, "from 1 that add up"),
-    (second_look, (1, 1), {KNOTS: RISING[::-1].copy()}, "cell edges must be finite and ascend"),
-    (second_look, (1, 1), {KNOTS: np.full(7, np.nan)}, "cell edges must be finite and ascend"),
-    (second_look, (1, 1), {KNOTS: RISING + 1}, "cell edges must be finite and ascend"),
-    (second_look, (1, 1), {KNOTS: np.linspace(0.1, 0.9, 200)}, "knots must be 7 64-bit floats"),
-    (second_look, (1, 1), {KNOTS: np.stack([RISING, RISING])}, r"are one set, got \(2,\)"),
-    (second_look, (1, 1), {KNOTS: RISING.astype(np.float32)}, "knots must be 7 64-bit floats"),
+    (first_round, (PARTS + 1,), {}, f"add up to at most {PARTS}"),
+    (first_round, (0,), {}, "from 1 that add up"),
+    (first_round, (1, 2), {}, "its part alone"),
+    (first_round, (1,), {BORDERS: RISING}, "the first histogram round has no knots"),
+    (first_round, (1,), {LISTED: [1]}, "must be a list of 64-bit integers"),
+    (first_round, (1,), {"height": 9}, r"height must be one of \(3, 4\), got 9"),
+    (second_round, (1,), {}, "round 2 lists 2 parts"),
+    (second_round, (1, 1, 1, 1, 1), {}, "round 2 lists 2 parts"),
+    (second_round, (10, PARTS - 9), {}, f"add up to at most {PARTS}"),
+    (second_round, (PARTS + 10, -10), {}, "from 1 that add up"),
+    (second_round, (1, 1), {BORDERS: RISING[::-1].copy()}, "cell edges must be finite and ascend"),
+    (second_round, (1, 1), {BORDERS: np.full(7, np.nan)}, "cell edges must be finite and ascend"),
+    (second_round, (1, 1), {BORDERS: RISING + 1}, "cell edges must be finite and ascend"),
+    (second_round, (1, 1), {BORDERS: np.linspace(0.1, 0.9, 200)}, "knots must be 7 64-bit floats"),
+    (second_round, (1, 1), {BORDERS: np.stack([RISING, RISING])}, r"are one set, got \(2,\)"),
+    (second_round, (1, 1), {BORDERS: RISING.astype(np.float32)}, "knots must be 7 64-bit floats"),
     (summed_influences, (1, PARTS), FIELDS, f"add up to at most {PARTS}"),
     (summed_influences, (1,) * 6, FIELDS, "at most 5 numbers"),
 ]
@@ -73,7 +73,7 @@ LIES: list[tuple[Step, tuple[int, ...], dict[str, Any], str]] = [
 def test_no_knots_make_a_client_tell_of_a_record_by_a_refusal() -> None:
     """A score of 9e307 had no position in a cell that was too wide, others had."""
     protocol = ScoreHistogram("secure-sum", 1.0, HEIGHT, scale="real")
-    query = query_of(second_look, protocol, (1, 1), **{KNOTS: UNMEASURABLE})
+    query = query_of(second_round, protocol, (1, 1), **{BORDERS: UNMEASURABLE})
     for scores in ([1.0, 2.0, 3.0], [1.0, 2.0, 9e307]):
         with pytest.raises(ValueError, match="neighbouring cell edges"):
             query.step.answer(
@@ -101,28 +101,28 @@ def test_a_client_remembers_what_its_run_has_spent() -> None:
         query = query_of(step, PROTOCOL, parts, **more)
         query.step.answer(hospital(), query, NoNoise(), state)
 
-    ask(first_look, 5)
-    ask(second_look, 5, 10)
-    ask(second_look, 5, 10)
+    ask(first_round, 5)
+    ask(second_round, 5, 10)
+    ask(second_round, 5, 10)
     with pytest.raises(ValueError, match="or the query be the same"):
-        ask(second_look, 5, 10, **{KNOTS: RISING})
-    for look, parts in zip(LOOKS[1:], ((1, 10), (5, 9, 2), (5, 10, 1, 1)), strict=True):
+        ask(second_round, 5, 10, **{BORDERS: RISING})
+    for count_round, parts in zip(ROUNDS[1:], ((1, 10), (5, 9, 2), (5, 10, 1, 1)), strict=True):
         with pytest.raises(ValueError, match=r"must go on from \(5, 10\)"):
-            ask(look, *parts)
+            ask(count_round, *parts)
     with pytest.raises(ValueError, match="must go on from"):
         ask(summed_influences, 1, 19, **FIELDS)
     ask(summed_influences, 5, 10, 5, **FIELDS)
 
 
-def test_the_protocol_looks_where_no_height_is_asked_for() -> None:
+def test_the_protocol_counts_in_rounds_where_no_height_is_asked_for() -> None:
     for aim in AIMS:
-        assert ScoreHistogram("secure-sum", 1.0, aim=aim).looks
-        assert not ScoreHistogram("secure-sum", 1.0, 10, aim=aim).looks
-        assert not ScoreHistogram("secure-sum", 1e-3, aim=aim).looks
-    assert ScoreHistogram("secure-sum", 1.0, 7, aim="auc").looks
-    assert not ScoreHistogram("secure-sum", 1.0, 7).looks
-    assert not ScoreHistogram("exact-sum").looks
-    assert not ScoreHistogram("local", 1.0).looks
+        assert ScoreHistogram("secure-sum", 1.0, aim=aim).count_rounds
+        assert not ScoreHistogram("secure-sum", 1.0, 10, aim=aim).count_rounds
+        assert not ScoreHistogram("secure-sum", 1e-3, aim=aim).count_rounds
+    assert ScoreHistogram("secure-sum", 1.0, 7, aim="auc").count_rounds
+    assert not ScoreHistogram("secure-sum", 1.0, 7).count_rounds
+    assert not ScoreHistogram("exact-sum").count_rounds
+    assert not ScoreHistogram("local", 1.0).count_rounds
 
 
 def shifted(by: float, times: float = 1.0) -> Clients:
@@ -150,7 +150,7 @@ class TestAnyScale:
 
     @pytest.mark.parametrize("aim", ["auc", pytest.param("report", marks=pytest.mark.thorough)])
     def test_shifts_of_the_log_odds_do_not_change_the_error(self, aim: Any) -> None:
-        """The looks for a report take ten times as long as those for the area alone."""
+        """The rounds for a report take ten times as long as those for the area alone."""
         assert mean_error(aim, -5.0) == pytest.approx(mean_error(aim, 0.0), rel=0.06)
 
     @pytest.mark.parametrize("times", [0.1, 6.0])
@@ -176,7 +176,7 @@ class TestAnyScale:
     def test_scores_of_one_or_two_values_end(
         self, scale: str, scores: list[float], aim: Any
     ) -> None:
-        """Within the looks; the AUC is within 4 errors, of noise and of what is left of ties."""
+        """Within the rounds; the AUC is within 4 errors, of noise and of what is left of ties."""
         values = np.where(np.arange(20_000) // 2 % 3 == np.arange(20_000) % 2, *scores)
         clients = Clients.from_arrays(values, np.arange(20_000) % 2)
         protocol = ScoreHistogram("secure-sum", 1.0, aim=aim, scale=scale)
@@ -189,20 +189,20 @@ class TestAnyScale:
 class TestZoom:
     def test_nothing_is_split_where_nothing_crowds(self) -> None:
         counts = np.tile(np.full(64, 100.0), (2, 1))
-        assert not crowded_cells(counts, 1.0, np.array(1e-4)).any()
+        assert not dense_cells(counts, 1.0, np.array(1e-4)).any()
 
     @pytest.mark.parametrize("name", ["probability", "log-odds", "real"])
     @pytest.mark.parametrize("cell", [0, 1, 31, 40, 63])
     def test_a_crowded_cell_is_split_and_ends_stay_open(self, name: str, cell: int) -> None:
         base, counts = named_scale(name), np.full((2, 64), 1.0)
         counts[:, cell] = 5000.0
-        crowded = crowded_cells(counts, 1.0, np.array(1e-4))
-        assert np.flatnonzero(crowded).tolist() == [cell]
-        finer = zoomed(base, counts, crowded, 128)
+        dense = dense_cells(counts, 1.0, np.array(1e-4))
+        assert np.flatnonzero(dense).tolist() == [cell]
+        finer = zoomed(base, counts, dense, 128)
         assert finer is not None
         assert (finer.cells, finer.low, finer.high) == (128, base.low, base.high)
         low, high = base.scores(np.array([cell, cell + 1]) / 64)
-        assert np.sum((finer.knots > low) & (finer.knots < high)) == 63
+        assert np.sum((finer.borders > low) & (finer.borders < high)) == 63
 
     def test_a_single_double_is_not_split(self) -> None:
         counts = np.zeros((2, 4))
@@ -213,9 +213,9 @@ class TestZoom:
     def test_counts_that_crowd_in_more_cells_than_there_are_pieces_split_none(self) -> None:
         """One client alone can make them: its counts cancel, and each is all of so small a sum."""
         counts = np.tile([1e12, -1e12], (2, 64))
-        crowded = crowded_cells(counts, 1.0, np.array(1e-4))
-        assert np.count_nonzero(crowded) == 64
-        assert zoomed(named_scale("probability"), counts, crowded, 64) is None
+        dense = dense_cells(counts, 1.0, np.array(1e-4))
+        assert np.count_nonzero(dense) == 64
+        assert zoomed(named_scale("probability"), counts, dense, 64) is None
 
 
 class RowNoise(SimulatedNoise):
@@ -263,18 +263,20 @@ def test_the_last_part_is_the_numbers_however_crowded_cells_are(spent: tuple[int
     counts = np.zeros((1, 128))
     counts[:, [20, 84]] = 50_000.0
     levels = {1: np.full((1, 2), 50_000.0), 7: counts}
-    seen = Seen(named_scale("probability"), None, levels, choices.variances(10, 6))
-    (step,) = choices.decided(seen, spent)
-    assert (step.parts, step.look) == (1, False)
-    (before,) = choices.decided(seen, spent[:-1])
-    assert before.look
+    pool = Pooled(named_scale("probability"), None, levels, choices.variances(10, 6))
+    (step,) = choices.decided(pool, spent)
+    assert (step.parts, step.count_round) == (1, False)
+    (before,) = choices.decided(pool, spent[:-1])
+    assert before.count_round
 
 
 def test_it_is_more_accurate_than_one_round_in_less_bytes() -> None:
     clients = binormal_clients(8000, 12_000, 20, seed=5)
-    one, looked = (ScoreHistogram("secure-sum", 1.0, height, aim="auc") for height in (10, None))
-    assert errors_of(clients, looked).std() < 0.5 * errors_of(clients, one).std()
-    assert simulate(clients, looked, SimulatedNoise(1)).bytes_sent.max() < 4000
+    one, after_rounds = (
+        ScoreHistogram("secure-sum", 1.0, height, aim="auc") for height in (10, None)
+    )
+    assert errors_of(clients, after_rounds).std() < 0.5 * errors_of(clients, one).std()
+    assert simulate(clients, after_rounds, SimulatedNoise(1)).bytes_sent.max() < 4000
 
 
 def test_a_class_that_does_not_show_names_the_epsilon_that_would_do() -> None:
@@ -286,8 +288,8 @@ def test_a_class_that_does_not_show_names_the_epsilon_that_would_do() -> None:
 
 
 @pytest.mark.parametrize("aim", AIMS)
-def test_real_parties_answer_every_look_and_each_only_once(aim: Any) -> None:
-    """Crowded real numbers need several looks; the parties restart after every message."""
+def test_real_parties_answer_every_round_and_each_only_once(aim: Any) -> None:
+    """Crowded real numbers need several rounds; the parties restart after every message."""
     clients = shifted(0.0)
     log_odds = np.log(clients.scores) - np.log1p(-clients.scores)
     real = Clients.split(1000 + log_odds, clients.labels, 4, seed=2)
@@ -314,10 +316,10 @@ def test_cells_count_as_empty_where_both_classes_lack_next_to_nothing(
     classes = np.broadcast_to(np.array([positives, negatives], dtype=np.float64), (200, 2))
     variances = np.full(8, np.inf)
     variances[1], variances[7] = 500.0, 2 * 7.6**2
-    seen = Seen(named_scale("probability"), None, {1: classes, 7: cells}, variances)
-    with_empty = int(np.sum(~seen.filled.all(axis=-1)))
+    pool = Pooled(named_scale("probability"), None, {1: classes, 7: cells}, variances)
+    with_empty = int(np.sum(~pool.filled.all(axis=-1)))
     assert (with_empty > 170) if some_empty else (with_empty < 30)
-    functions = np.stack([seen.published[POSITIVES], seen.published[NEGATIVES]])
+    functions = np.stack([pool.published[POSITIVES], pool.published[NEGATIVES]])
     assert np.all(np.diff(functions, axis=-1) >= 0)
     if some_empty:
-        assert np.all(seen.filled[:, 38:43])
+        assert np.all(pool.filled[:, 38:43])

@@ -1,7 +1,7 @@
-"""The server of a run of looks: which query comes next, and the result.
+"""The server of a run: which query comes next, and the result.
 
-After each look the server decides what comes next (``choices``). Counts of the same cells are
-averaged by their inverse variances; a look in other cells stands alone.
+After each round the server decides what comes next (``choices``). Counts of the same cells are
+averaged by their inverse variances; a round in other cells stands alone.
 
 Replicates of a simulation may decide differently. Then each query is sent for all of them, and the
 reply is used for those that decided on it: each replicate goes the way of a run on its own.
@@ -18,17 +18,17 @@ import numpy as np
 
 import tacit.protocol as tp
 from tacit.arrays import Floats
-from tacit.counts import looks, pooling, site_figures, tree_results, zoomed_cells
+from tacit.counts import count_rounds, pooling, site_figures, tree_results, zoomed_cells
 from tacit.counts.choices import Choices, Next
 from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.protocol import releases
 from tacit.protocols.histogram.steps import (
     HEIGHT,
     LISTED,
-    LOOKS,
+    ROUNDS,
     SUM,
     both_rounds,
-    first_look,
+    first_round,
     summed_influences,
 )
 from tacit.protocols.shared import counting
@@ -45,49 +45,55 @@ def spent_in(rounds: Rounds) -> tuple[int, ...]:
     return tuple(parts for parts, _ in rounds)
 
 
-def looked(protocol: Any, clients: int) -> tp.Conversation:
-    """The rounds of a run of looks, from the first to the result."""
+def after_rounds(protocol: Any, clients: int) -> tp.Conversation:
+    """The rounds of a run, from the first to the result."""
     run = _Run(protocol, clients)
-    sums = yield from run.asked(first_look, (looks.FIRST_PARTS,), protocol.first_height(clients))
+    sums = yield from run.asked(
+        first_round, (count_rounds.FIRST_PARTS,), protocol.first_height(clients)
+    )
     run.answered, run.noises = sums.answered, float(sums.noises)
     run.single = next(iter(sums.sums.values())).ndim == 1
-    seen = run.seen(sums, protocol.score_scale, None)
-    rows = np.arange(seen.leaves.shape[0])
+    pool = run.pool(sums, protocol.score_scale, None)
+    rows = np.arange(pool.leaves.shape[0])
     run.replicates = rows.size
-    return (yield from run.after(seen, rows, ((looks.FIRST_PARTS, sums),)))
+    return (yield from run.after(pool, rows, ((count_rounds.FIRST_PARTS, sums),)))
 
 
-def expected_looks(
+def expected_rounds(
     protocol: Any, clients: int, counts: Floats, source: np.random.Generator | None = None
-) -> tuple[pooling.Seen, tp.ServerResult]:
-    """What the looks of a run see and conclude where the counts are these.
+) -> tuple[pooling.Pooled, tp.ServerResult]:
+    """What the rounds of a run see and conclude where the counts are these.
 
     Parameters
     ----------
     counts : positives, then negatives, in equal cells of the protocol's scale, shape (2, B); the
-        cells of the first look, or parts of these.
+        cells of the first round, or parts of these.
     source : of normal noise; None for counts without noise.
     """
-    run, spent = _Run(protocol, clients), [looks.FIRST_PARTS]
+    run, spent = _Run(protocol, clients), [count_rounds.FIRST_PARTS]
     run.single, run.source = False, source
-    seen = run.expected(
-        counts, protocol.score_scale, None, looks.FIRST_PARTS, protocol.first_height(clients)
+    pool = run.expected(
+        counts, protocol.score_scale, None, count_rounds.FIRST_PARTS, protocol.first_height(clients)
     )
     scale = protocol.score_scale
-    while (step := run.choices.decided(seen, tuple(spent))[0]).look:
+    while (step := run.choices.decided(pool, tuple(spent))[0]).count_round:
         spent.append(step.parts)
-        height, there, knots = step.height or run.flat_height(seen, step), seen.scale, seen.knots
+        height, there, borders = (
+            step.height or run.flat_height(pool, step),
+            pool.scale,
+            pool.borders,
+        )
         if step.scale is not None:
-            there, knots = step.scale, step.scale.knots
-        moved = counts if knots is None else zoomed_cells.recounted(counts, scale, there)
-        look = run.expected(moved, there, knots, step.parts, height)
-        seen = seen.with_look(look, same_cells=step.scale is None)
+            there, borders = step.scale, step.scale.borders
+        moved = counts if borders is None else zoomed_cells.recounted(counts, scale, there)
+        count_round = run.expected(moved, there, borders, step.parts, height)
+        pool = pool.with_round(count_round, same_cells=step.scale is None)
     number = (
-        counting.number_field(protocol.known_epsilon * step.parts / looks.PARTS)
+        counting.number_field(protocol.known_epsilon * step.parts / count_rounds.PARTS)
         if step.parts
         else None
     )
-    return seen, run.concluded(seen, (), np.zeros(1), number)
+    return pool, run.concluded(pool, (), np.zeros(1), number)
 
 
 class _Run:
@@ -116,19 +122,21 @@ class _Run:
         """How it divides epsilon."""
         return Choices(self.protocol, self.protocol.first_height(self.clients), self.noises)
 
-    def seen(self, sums: releases.Sums, scale: ScoreScale, knots: Floats | None) -> pooling.Seen:
-        """What a look alone says of all strata together, of all replicates."""
+    def pool(
+        self, sums: releases.Sums, scale: ScoreScale, borders: Floats | None
+    ) -> pooling.Pooled:
+        """What a round alone says of all strata together, of all replicates."""
         counts = counting.summed_levels(sums)
         height = max(counts) - 1
         levels = {level: np.atleast_2d(each.sum(axis=-2)) for level, each in counts.items()}
         noise = counting.tree_noise(sums.fields, float(sums.noises))
-        noise = counting.pooled(noise, looks.look_strata(self.protocol, height))
-        return pooling.Seen(scale, knots, levels, noise.variances)
+        noise = counting.pooled(noise, count_rounds.round_strata(self.protocol, height))
+        return pooling.Pooled(scale, borders, levels, noise.variances)
 
     def expected(
-        self, counts: Floats, scale: ScoreScale, knots: Floats | None, parts: int, height: int
-    ) -> pooling.Seen:
-        """What a look says of one replicate of these counts by class, shape (2, B)."""
+        self, counts: Floats, scale: ScoreScale, borders: Floats | None, parts: int, height: int
+    ) -> pooling.Pooled:
+        """What a round says of one replicate of these counts by class, shape (2, B)."""
         variances = self.choices.variances(parts, height)
         levels = {
             level: counts.reshape(1, 1 << level, -1).sum(axis=-1)
@@ -138,105 +146,111 @@ class _Run:
             for level, exact in levels.items():
                 noise = self.source.normal(0.0, math.sqrt(variances[level]), exact.shape)
                 levels[level] = exact + noise
-        return pooling.Seen(scale, knots, levels, variances)
+        return pooling.Pooled(scale, borders, levels, variances)
 
-    def flat_height(self, seen: pooling.Seen, step: Next) -> int:
-        """The height of a flat look."""
-        height: int = seen.height if step.scale is None else self.choices.zoom_height
+    def flat_height(self, pool: pooling.Pooled, step: Next) -> int:
+        """The height of a flat round."""
+        height: int = pool.height if step.scale is None else self.choices.zoom_height
         return height
 
     def after(
-        self, seen: pooling.Seen, rows: pooling.Rows, rounds: Rounds
+        self, pool: pooling.Pooled, rows: pooling.Rows, rounds: Rounds
     ) -> Generator[tp.Query, tp.Reply, tp.ServerResult]:
         """The rest of the run of these replicates, which have the same rounds behind them."""
         ways: dict[tuple[Any, ...], list[tuple[Next, int]]] = {}
-        for row, step in enumerate(self.choices.decided(seen, spent_in(rounds))):
+        for row, step in enumerate(self.choices.decided(pool, spent_in(rounds))):
             ways.setdefault(step.key, []).append((step, row))
         results = []
         for steps in ways.values():
             chosen = np.array([row for _, row in steps])
-            follow = self.another if steps[0][0].look else self.rest
+            follow = self.another if steps[0][0].count_round else self.rest
             way = [step for step, _ in steps]
-            result = yield from follow(seen.of(chosen), rows[chosen], rounds, way)
+            result = yield from follow(pool.of(chosen), rows[chosen], rounds, way)
             results.append((chosen, result))
         return results[0][1] if len(results) == 1 else _joined(results)
 
     def another(
-        self, seen: pooling.Seen, rows: pooling.Rows, rounds: Rounds, steps: list[Next]
+        self, pool: pooling.Pooled, rows: pooling.Rows, rounds: Rounds, steps: list[Next]
     ) -> Generator[tp.Query, tp.Reply, tp.ServerResult]:
-        """Another look, and what follows."""
-        step, scale, knots = steps[0], seen.scale, seen.knots
+        """Another round, and what follows."""
+        step, scale, borders = steps[0], pool.scale, pool.borders
         if step.scale is not None:
-            scale, knots = step.scale, step.scale.knots
+            scale, borders = step.scale, step.scale.borders
         if step.height and not self.single:
-            knots = np.stack([each.scale.knots for each in steps if each.scale is not None])
-        height = step.height or self.flat_height(seen, step)
-        more = {} if knots is None else {counting.KNOTS: self._for_all(knots, rows, knots.ndim > 1)}
+            borders = np.stack([each.scale.borders for each in steps if each.scale is not None])
+        height = step.height or self.flat_height(pool, step)
+        more = (
+            {}
+            if borders is None
+            else {counting.BORDERS: self._for_all(borders, rows, borders.ndim > 1)}
+        )
         parts = (*spent_in(rounds), step.parts)
-        sums = yield from self.asked(LOOKS[len(rounds)], parts, height, **more)
+        sums = yield from self.asked(ROUNDS[len(rounds)], parts, height, **more)
         counting.check_the_same_number(self.answered, sums.answered)
-        look = self.seen(sums, scale, None).of(rows)
-        together = seen.with_look(replace(look, knots=knots), same_cells=step.scale is None)
+        count_round = self.pool(sums, scale, None).of(rows)
+        together = pool.with_round(
+            replace(count_round, borders=borders), same_cells=step.scale is None
+        )
         return (yield from self.after(together, rows, (*rounds, (step.parts, sums))))
 
     def rest(
-        self, seen: pooling.Seen, rows: pooling.Rows, rounds: Rounds, steps: list[Next]
+        self, pool: pooling.Pooled, rows: pooling.Rows, rounds: Rounds, steps: list[Next]
     ) -> Generator[tp.Query, tp.Reply, tp.ServerResult]:
         """The one number, where something is left for it, and the result."""
         if not steps[0].parts:
-            return self.concluded(seen, rounds, np.zeros(rows.size), None)
+            return self.concluded(pool, rounds, np.zeros(rows.size), None)
         more: dict[str, Any] = {}
-        knots = seen.cell_knots
-        if knots is not None:
-            more[counting.KNOTS] = self._for_all(knots, rows, knots.ndim > 1)
-        more |= {name: self._for_all(field, rows) for name, field in seen.published.items()}
+        borders = pool.cell_borders
+        if borders is not None:
+            more[counting.BORDERS] = self._for_all(borders, rows, borders.ndim > 1)
+        more |= {name: self._for_all(field, rows) for name, field in pool.published.items()}
         parts = (*spent_in(rounds), steps[0].parts)
-        sums = yield from self.asked(summed_influences, parts, seen.depth, **more)
+        sums = yield from self.asked(summed_influences, parts, pool.depth, **more)
         counting.check_the_same_number(self.answered, sums.answered)
         number = np.atleast_1d(sums[SUM])[rows]
-        return self.concluded(seen, (*rounds, (steps[0].parts, sums)), number, sums.fields[SUM])
+        return self.concluded(pool, (*rounds, (steps[0].parts, sums)), number, sums.fields[SUM])
 
     def concluded(
-        self, seen: pooling.Seen, rounds: Rounds, number: Floats, field: releases.Released | None
+        self, pool: pooling.Pooled, rounds: Rounds, number: Floats, field: releases.Released | None
     ) -> tp.ServerResult:
-        """The result of looks, and of the noisy sums of influences, shape (R,), in units.
+        """The result of rounds, and of the noisy sums of influences, shape (R,), in units.
 
         Parameters
         ----------
         field : what was declared of these sums; None where none were asked for.
         """
-        placed = seen.height > seen.depth
-        known = pooling.tree_area(seen) if placed and not self.protocol.by_group else None
+        placed = pool.height > pool.depth
+        known = pooling.tree_area(pool) if placed and not self.protocol.by_group else None
         if field is not None:
             adjacency = tp.Adjacency(self.protocol.adjacency)
             area, by_number = both_rounds(
-                seen.published, number, field, adjacency, self.noises, seen.straight
+                pool.published, number, field, adjacency, self.noises, pool.is_linear
             )
-            by_both = pooling.number_area(seen, area, by_number, self.one_draw)
+            by_both = pooling.number_area(pool, area, by_number, self.one_draw)
             known = by_both if known is None else pooling.average_area(by_both, known)
-        leaves = seen.leaves
+        leaves = pool.leaves
         if self.single:
             leaves, known = leaves[0], None if known is None else known.of(0)
         protection = releases.total_protection([sums for _, sums in rounds]) if rounds else None
-        axis, shown = ScoreAxis(seen.scale, self.protocol.unit), self.single and bool(rounds)
-        result = tree_results.result_from_tree(leaves, seen.noise, None, protection, known, axis)
+        axis, shown = ScoreAxis(pool.scale, self.protocol.unit), self.single and bool(rounds)
+        result = tree_results.result_from_tree(leaves, pool.noise, None, protection, known, axis)
         return replace(
             result,
             warnings=(*result.warnings, *self.remarks(result)),
             division=self.division(result, rounds, field is not None) if self.single else None,
-            sites=self.sites(seen, rounds),
+            sites=self.sites(pool, rounds),
             breakdown=self.protocol.breakdown(rounds[-1][1], axis) if shown else None,
         )
 
-    def sites(self, seen: pooling.Seen, rounds: Rounds) -> Sites | None:
-        """The figures of every client, by its own counts of the last look, where these are seen."""
+    def sites(self, pool: pooling.Pooled, rounds: Rounds) -> Sites | None:
+        """The figures of every client, by its own counts of the last round, where they are seen."""
         apart = isinstance(self.protocol.trust, tp.Each) and self.single and bool(rounds)
         if not apart or not site_figures.has_sites(self.answered):
             return None
-        look = [sums for _, sums in rounds if SUM not in sums.fields][-1]
-        own = self.seen(look.by_client(), seen.scale, seen.knots)
-        axis = ScoreAxis(seen.scale, self.protocol.unit)
-        area = pooling.tree_area(own) if own.straight else None
+        count_round = [sums for _, sums in rounds if SUM not in sums.fields][-1]
+        own = self.pool(count_round.by_client(), pool.scale, pool.borders)
+        axis = ScoreAxis(pool.scale, self.protocol.unit)
+        area = pooling.tree_area(own) if own.is_linear else None
         result = tree_results.result_from_tree(own.leaves, own.noise, None, None, area, axis)
 
         def variance(weights: Floats) -> float:
@@ -250,7 +264,7 @@ class _Run:
 
     def division(self, result: tp.ServerResult, rounds: Rounds, with_number: bool) -> str:
         """How much of epsilon the AUC had for itself, and why, in a line."""
-        number = rounds[-1][0] / looks.PARTS if with_number else 0.0
+        number = rounds[-1][0] / count_rounds.PARTS if with_number else 0.0
         if self.protocol.aim == "auc":
             return f"{number:.2g} of it for the AUC alone, which was the aim"
         noise = "its sampling error is not known"
