@@ -10,6 +10,7 @@ records have equal places.
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,14 +35,17 @@ from tacit.data.errors import DataError
 from tacit.data.reading import FileColumns, clients_of_table
 from tacit.data.tables import RECORD_FILES, Table, file_names, refuse_twice
 
-SECRETS = (
-    *("password", "sslpassword", "oauth_client_secret"),
-    *("scram_client_key", "scram_server_key"),
-)
-"""Options of an address that hold a password."""
+SECRETS = ("password", "passwd", "pwd", "passcode", "secret", "token", "scram_", "private_key")
+"""Words of the options of an address that hold a password."""
 
 POSTGRES_PREFIXES = ("postgresql://", "postgres://")
 DUCKDB_PREFIX = "duckdb://"
+PASSWORD = "TACIT_DATABASE_PASSWORD"  # noqa: S105 -- its name
+"""The variable of the environment that has the password of a warehouse."""
+IBIS_PREFIX = "ibis+"
+"""What precedes the address of a warehouse, as Ibis takes it."""
+FILE_PREFIXES = (DUCKDB_PREFIX, f"{IBIS_PREFIX}{DUCKDB_PREFIX}")
+"""What precedes the file of a database."""
 PARQUET = (".parquet", ".pq")
 PATTERN_SIGNS = "*?["
 
@@ -54,7 +58,7 @@ LARGE_BYTES = 100_000_000
 
 def is_address(source: str) -> bool:
     """Whether a source is a database's address."""
-    return source.startswith((*POSTGRES_PREFIXES, DUCKDB_PREFIX))
+    return source.startswith((*POSTGRES_PREFIXES, DUCKDB_PREFIX, IBIS_PREFIX))
 
 
 def is_pattern(source: str) -> bool:
@@ -141,16 +145,20 @@ def public_address(address: str) -> str:
     --------
     >>> public_address("postgresql://reader@db.example:5432/clinic?sslmode=require")
     'postgresql://db.example:5432/clinic'
+    >>> public_address("ibis+snowflake://reader@account/lake/ads?warehouse=small")
+    'ibis+snowflake://account/lake/ads'
     """
     parts = _address_parts(address)
     options = {name.lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
-    if parts.password is not None or options & set(SECRETS):
+    if parts.password is not None or any(word in name for name in options for word in SECRETS):
+        places = "PGPASSWORD, or write it into a file that PGPASSFILE names"
         raise DataError(
             "a password must not be part of an address, where plans, logs and lists of processes "
-            "show it: set PGPASSWORD, or write it into a file that PGPASSFILE names"
+            f"show it: set {PASSWORD if address.startswith(IBIS_PREFIX) else places}"
         )
     host = parts.netloc.rpartition("@")[2]
-    return f"postgresql://{host}{parts.path}"
+    scheme = parts.scheme if address.startswith(IBIS_PREFIX) else "postgresql"
+    return f"{scheme}://{host}{parts.path}"
 
 
 def _address_parts(address: str) -> SplitResult:
@@ -159,7 +167,7 @@ def _address_parts(address: str) -> SplitResult:
         "an address must have the form postgresql://user@host:port/database, without a password, "
         "and with %40 for @ in a name"
     )
-    if not address.startswith(POSTGRES_PREFIXES):
+    if not address.startswith((*POSTGRES_PREFIXES, IBIS_PREFIX)):
         raise malformed
     try:
         parts = urlsplit(address)
@@ -206,8 +214,9 @@ class DatabaseTable:
     def at(self, home: Path) -> DatabaseTable:
         """The same with whole paths, those in it being relative to a folder."""
         address = self.address
-        if address.startswith(DUCKDB_PREFIX):
-            address = f"{DUCKDB_PREFIX}{home / address.removeprefix(DUCKDB_PREFIX)}"
+        for prefix in FILE_PREFIXES:
+            if address.startswith(prefix):
+                address = f"{prefix}{home / address.removeprefix(prefix)}"
         passfile = None if self.passfile is None else home / self.passfile
         return DatabaseTable(address, self.table, self.query, passfile)
 
@@ -265,6 +274,13 @@ class DatabaseTable:
 
             file, dialect = self.address.removeprefix(DUCKDB_PREFIX), DUCKDB
             engine: Engine = DuckDBEngine(f"{file}, {called}", database=file)
+        elif self.address.startswith(IBIS_PREFIX):
+            from tacit.data.engines.ibis_tables import connected  # noqa: PLC0415 -- as needed
+
+            called, address = f"{self.public_address}, {called}", self.address[len(IBIS_PREFIX) :]
+            secret = os.environ.get(PASSWORD)
+            warehouse = connected(called, address, self.table, self.query, secret)
+            return warehouse, warehouse.relation(score, label)
         else:
             from tacit.data.engines.connections import PostgresEngine  # noqa: PLC0415 -- slow
 
@@ -335,8 +351,9 @@ def from_database(
 
     Parameters
     ----------
-    address : ``postgresql://user@host:port/database`` or ``duckdb://file``, without a password:
-        libpq takes that from ``PGPASSWORD`` or from the file that ``PGPASSFILE`` names.
+    address : ``postgresql://user@host:port/database``, ``duckdb://file``, or ``ibis+`` with an
+        address of Ibis, without a password: libpq takes that from ``PGPASSWORD`` or from the file
+        that ``PGPASSFILE`` names, Ibis from ``TACIT_DATABASE_PASSWORD``.
     table : the table, with its schema before a dot; or
     query : a query that gives the records.
     score, label, client, unit : as ``tacit.read`` takes them.
