@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +18,19 @@ from tacit.data.engines import ibis_tables
 from tacit.data.engines.opening import DatabaseTable, from_database
 from tacit.data.errors import DataError
 from tests.data.engines.conftest import check_ranked, check_same, database
-from tests.data.engines.test_duckdb import in_memory, table
+from tests.data.engines.test_persons import check_counted, in_order, visits
 from tests.data.engines.test_sums import check_sums, zoomed_scale
 
 ibis = pytest.importorskip("ibis", reason="needs Ibis: pip install 'tacit[ibis]'")
 
-RECORDS = table(1000)
+RECORDS = visits()
 pytestmark = [  # Ibis calls what DuckDB and pandas will no longer have; Spark leaves sockets open
     pytest.mark.filterwarnings(f"ignore:{words}")
     for words in (
         "fetch_arrow_table",
         "The copy keyword",
         "unclosed",
-        "Exception ignored in: <sock",
+        "Exception ignored",
     )
 ]
 
@@ -64,19 +65,22 @@ def test_a_warehouse_gives_the_figures_of_records_in_memory(
     if plain:
         monkeypatch.setattr(ibis_tables, "DIALECTS", {})
         monkeypatch.setattr(ibis_tables, "SAME", {})
-    stored = clients_of(engine(file), client="site")
-    memory = in_memory(RECORDS)
+    given, memory = engine(file), in_order(RECORDS)
+    stored, persons = (clients_of(given, client="site", person=name) for name in (None, "who"))
     assert (stored.names, stored.ends) == (memory.names, memory.ends)
+    check_counted(persons, memory, 2)
+    memory = replace(memory, persons=None)
     check_same(stored, memory, tacit.ScoreHistogram(epsilon=1.0, height=5))
     check_ranked(stored, memory, tacit.FedAUC(epsilon=1.0))
     for scores in (memory.scores[:40], np.nextafter(memory.scores[:40], 1)):
-        assert np.array_equal(*(each.counts_in(np.sort(scores)) for each in (stored, memory)))
+        edges = np.sort(scores)
+        assert np.array_equal(stored.counts_in(edges), memory.counts_in(edges))
     check_sums(stored, memory, zoomed_scale(), 16)
 
 
 def test_a_party_reads_a_warehouse_at_an_address(tmp_path: Path) -> None:
     address = f"ibis+{database(tmp_path / 'a.duckdb', RECORDS)}"
-    assert from_database(address, "main.scored", client="site").names == in_memory(RECORDS).names
+    assert from_database(address, "main.scored", client="site").names == in_order(RECORDS).names
     party = DatabaseTable("ibis+duckdb://a.duckdb", "scored").at(tmp_path)
     assert (party.address, str(party)) == (address, f"table scored of {address}")
     assert party.read(Columns(("score",), "label"), "a").records == RECORDS.num_rows

@@ -25,6 +25,7 @@ from tacit.data.engines.statements import (
     BOOLEAN,
     DIALECTS,
     DUCKDB,
+    INTEGER,
     NUMBER,
     TEXT,
     ConstantTable,
@@ -83,8 +84,16 @@ class IbisEngine:
         return Relation(self.dialect, RECORDS, score, label)
 
     def kinds(self, relation: Relation) -> dict[str, str]:
-        """The kind of every column by its name."""
-        return {name: _kind_of(kind) for name, kind in self._schema.items()}
+        """The kind of every column by its name: of the table, or of what was drawn of it."""
+        if relation.table == RECORDS:
+            return {name: _kind_of(kind) for name, kind in self._schema.items()}
+        drawn = dict.fromkeys((relation.client, relation.group), TEXT)
+        drawn |= {relation.score: NUMBER, relation.label: relation.label_kind}
+        return {name: kind for name, kind in drawn.items() if name is not None}
+
+    def kept(self, query: str) -> tuple[IbisEngine, str]:
+        """The query itself: a session that only reads makes no table."""
+        return self, f"({query}\n) AS kept_records"
 
     def rows(self, statement: str, tables: Sequence[ConstantTable] = ()) -> list[tuple[Any, ...]]:
         """The rows of a statement's answer."""
@@ -152,6 +161,8 @@ def _kind_of(kind: Any) -> str:
     """The kind of a column of Ibis' type."""
     if kind.is_boolean():
         return BOOLEAN
+    if kind.is_integer():
+        return INTEGER
     return NUMBER if kind.is_numeric() else TEXT if kind.is_string() else str(kind)
 
 
@@ -198,6 +209,7 @@ def from_ibis(
     progress: Progress = unshown,
     group: str | None = None,
     group_names: Sequence[str] = (),
+    person: str | None = None,
 ) -> Clients:
     """Clients whose records stay in a warehouse.
 
@@ -205,14 +217,14 @@ def from_ibis(
     ----------
     table : a table expression of Ibis: ``connection.table(...)``, ``connection.sql(...)``, or what
         is made of them.
-    score, label, client, unit, progress, group, group_names : as ``from_database`` takes them.
+    score, label, client, unit, progress, group, group_names, person : as ``from_database`` takes
+        them.
 
     Raises
     ------
     DataError : for a table that cannot be read, and for records that cannot be used.
     """
     engine = IbisEngine("the table of Ibis", table)
-    relation = replace(
-        engine.relation(score, label), client=client, group=group, groups=tuple(group_names)
-    )
+    named: dict[str, Any] = {"client": client, "person": person, "group": group}
+    relation = replace(engine.relation(score, label), **named, groups=tuple(group_names))
     return StoredClients(EngineRecords(engine, relation, "table", progress), unit)
