@@ -26,8 +26,8 @@ CLUSTERS = {"pyspark": "mapInArrow", "ray": "map_batches", "ibis": "schema"}
 
 ACCEPTED = (
     "records must be Clients, a data frame (also Spark's), a Ray dataset, a table of Ibis, a pair "
-    "(scores, labels) of arrays, a triple (scores, labels, client ids), a dict of frames by client, a list of "
-    "frames, or file names"
+    "(scores, labels) of arrays, a triple (scores, labels, client ids), a dict of frames by "
+    "client, a list of frames, or file names"
 )
 PAIR, TRIPLE = 2, 3
 
@@ -102,6 +102,11 @@ def _of_frame(frame: Any, **columns: Any) -> Clients:
 def _of_mapping(records: Mapping[Any, Any], **columns: Any) -> Clients:
     """A table by client, or an array by column."""
     named = {str(name): values for name, values in records.items()}
+    if any(map(_is_on_cluster, named.values())):
+        raise tp.DataError(
+            "tables of a cluster or warehouse cannot be a client each: make one table of them, "
+            "with a column of clients"
+        )
     if not (named and all(map(_is_table, named.values()))):
         return Clients.from_frame(pa.table(named), **columns)
     if columns.get("client") is not None:
