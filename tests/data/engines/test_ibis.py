@@ -56,7 +56,12 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("engine", "plain"), [(on_duckdb, True), (on_spark, False), (on_spark, True)]
+    ("engine", "plain"),
+    [
+        (on_duckdb, True),
+        pytest.param(on_spark, False, marks=pytest.mark.slow),
+        pytest.param(on_spark, True, marks=pytest.mark.slow),
+    ],
 )
 def test_a_warehouse_gives_the_figures_of_records_in_memory(
     engine: Callable[[Path], Any], plain: bool, file: Path, monkeypatch: pytest.MonkeyPatch
