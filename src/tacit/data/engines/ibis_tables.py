@@ -66,7 +66,7 @@ class IbisEngine:
     batch_rows = 1 << 17
 
     def __init__(self, source: str, table: Any) -> None:
-        self.source, self._table = source, table
+        self.source = source
         self._sqlglot = extra("sqlglot", "a table of Ibis needs Ibis", "'tacit[ibis]'")
         with named_errors(source):
             self._backend = table.get_backend()
