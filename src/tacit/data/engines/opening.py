@@ -299,7 +299,8 @@ def stored_clients(
     group_names: Sequence[str] = (),
     only_counts: bool = False,
     progress: Progress = unshown,
-) -> Clients | None:
+    passfile: Path | None = None,
+) -> StoredClients | None:
     """Clients whose records stay where they are; None where they are to be read into memory.
 
     Records of databases, patterns and folders stay, and those of large files if only counts are
@@ -312,7 +313,7 @@ def stored_clients(
     table, query : of a database, one of them.
     group, group_names : the column of private groups, and their agreed names.
     only_counts : whether the records are only counted.
-    progress : as ``from_database`` takes it.
+    progress, passfile : as ``from_database`` takes them.
 
     Raises
     ------
@@ -326,7 +327,7 @@ def stored_clients(
         return None
     named |= {"group": group, "group_names": group_names, "progress": progress}
     if is_address(sources[0]):
-        return from_database(sources[0], table, query, **named)
+        return from_database(sources[0], table, query, passfile=passfile, **named)
     # clients of several files are told apart
     are_counted = only_counts and (columns.client is None or len(sources) == 1)
     if any(map(is_pattern, sources)) or (are_counted and is_large(sources)):
@@ -346,7 +347,8 @@ def from_database(
     group: str | None = None,
     group_names: Sequence[str] = (),
     person: str | None = None,
-) -> Clients:
+    passfile: Path | None = None,
+) -> StoredClients:
     """Clients whose records stay in a database.
 
     Parameters
@@ -360,13 +362,14 @@ def from_database(
     progress : begins a pass over so many records, and receives how many more were read.
     group, group_names : the column of private groups, and their agreed names.
     person : the column that says whose record it is; None where nothing is said.
+    passfile : the file of a password; None for libpq's own places.
 
     Raises
     ------
     DataError : for a table that cannot be read, and for records that cannot be used, as
         ``tacit.read``.
     """
-    engine, relation = DatabaseTable(address, table, query).opened(score, label)
+    engine, relation = DatabaseTable(address, table, query, passfile).opened(score, label)
     grouped: dict[str, Any] = {"group": group, "groups": tuple(group_names)}
     relation = replace(relation, client=client, person=person, **grouped)
     return StoredClients(EngineRecords(engine, relation, table or "query", progress), unit)
@@ -382,7 +385,7 @@ def from_files(
     group: str | None = None,
     group_names: Sequence[str] = (),
     person: str | None = None,
-) -> Clients:
+) -> StoredClients:
     """Clients whose records stay in Parquet files: larger than memory, a pattern or a folder.
 
     Parameters
