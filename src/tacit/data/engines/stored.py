@@ -126,7 +126,8 @@ class StoredClients(Clients):
     maps : rising maps, through which scores go one after another.
     rising : whether the maps do not fall, to the last bit, so that a cell of images is a cell of
         scores.
-    before : the same clients without the maps, which keep what they read for all their images.
+    before : the same clients without maps, which keep what they read for all their images; None
+        for these clients.
     by_value : whether records that are read into memory are in the order of their values, as an
         engine may return them in another order each time it is asked.
 
@@ -149,8 +150,7 @@ class StoredClients(Clients):
         offsets = np.concatenate(([0], np.cumsum(stored.sizes))).astype(np.int64)
         known = {"stored": stored, "offsets": offsets, "names": stored.names, "unit": unit}
         # what clients may know besides has its default
-        vars(self).update(known, _maps=maps, _rising=rising, _by_value=by_value)
-        vars(self).update(_before=before or self)
+        vars(self).update(known, _maps=maps, _rising=rising, _before=before, _by_value=by_value)
         check_unit_of(unit, self.outlier)
 
     @property
@@ -297,7 +297,7 @@ class StoredClients(Clients):
 
     _maps: tuple[Map, ...]
     _rising: bool
-    _before: StoredClients
+    _before: StoredClients | None
     _by_value: bool
 
     def _of(self, stored: Stored) -> StoredClients:
@@ -306,7 +306,7 @@ class StoredClients(Clients):
         return StoredClients(stored, self.unit, self._maps, self._rising, whole, self._by_value)
 
     def _derived(self, unit: str | None, maps: tuple[Map, ...], rising: bool) -> StoredClients:
-        return StoredClients(self.stored, unit, maps, rising, self._before, self._by_value)
+        return StoredClients(self.stored, unit, maps, rising, self._before or self, self._by_value)
 
     def _mapped(self, scores: Floats) -> Floats:
         return _image(self._maps, scores)
@@ -314,7 +314,7 @@ class StoredClients(Clients):
     @cached_property
     def _loaded(self) -> Clients:
         """All records in memory, by client, in the order in which they are stored, or of values."""
-        if self._before is not self:
+        if self._before is not None:
             return self._before._loaded.rescored(self._mapped, self.unit)
         scores = np.empty(self.records)
         labels = np.empty(self.records, dtype=np.int8)

@@ -8,7 +8,7 @@ that they are those with which the run began.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -53,7 +53,7 @@ class RunRecords:
     def __init__(
         self, read: Callable[[], Clients], ledger: Ledger, folder: Path, session: str
     ) -> None:
-        self._read, self._ledger, self._folder = read, ledger, folder
+        self._read, self._ledger, self._folder = cache(read), ledger, folder
         self._path = folder / f"{session}.{RECORDS_MARK}"
         self._kept = self._of_file(self._path)
 
@@ -62,9 +62,8 @@ class RunRecords:
         """The records; of stored ones what is kept of them, until a step asks for more."""
         kept = self._kept.get("stored")
         if kept is None:
-            return self._now
-        stored = cast(Stored, _Remembered(self._stored_now, kept))
-        return StoredClients(stored, by_value=True)
+            return self._read()
+        return StoredClients(cast(Stored, _Remembered(self._read, kept)), by_value=True)
 
     @property
     def fingerprint(self) -> bytes:
@@ -97,16 +96,9 @@ class RunRecords:
             raise debits.DeclinedError(CHANGED_RECORDS)
 
     @cached_property
-    def _now(self) -> Clients:
-        return self._read()
-
-    def _stored_now(self) -> Stored:
-        return cast(StoredClients, self._now).stored
-
-    @cached_property
     def _mark(self) -> bytes:
         """The digest of the records as they are now."""
-        return self._now.digest(self._ledger.secret_of("the digest of records"))
+        return self._read().digest(self._ledger.secret_of("the digest of records"))
 
     @cached_property
     def _beginning(self) -> dict[str, Any]:
@@ -115,15 +107,14 @@ class RunRecords:
         The fingerprint needs a sort, so that it is kept from run to run for as long as the records
         have one digest.
         """
-        path = self._folder / LAST_RECORDS
+        path, records = self._folder / LAST_RECORDS, self._read()
         last = self._of_file(path)
         if last.get("mark") != self._mark:
-            last = {"mark": self._mark, "fingerprint": debits.fingerprint(self._ledger, self._now)}
+            last = {"mark": self._mark, "fingerprint": debits.fingerprint(self._ledger, records)}
             files.write_private(path, values.encode_values(last))
-        if self._now.at_hand:
+        if not isinstance(records, StoredClients):
             return last
-        stored = self._stored_now()
-        return last | {"stored": {name: getattr(stored, name) for name in SUMMARY}}
+        return last | {"stored": {name: getattr(records.stored, name) for name in SUMMARY}}
 
     @staticmethod
     def _of_file(path: Path) -> dict[str, Any]:
@@ -137,9 +128,9 @@ class RunRecords:
 class _Remembered:
     """Stored records of which a summary is known, and which are opened when more is asked for."""
 
-    def __init__(self, opened: Callable[[], Stored], summary: dict[str, Any]) -> None:
+    def __init__(self, read: Callable[[], Clients], summary: dict[str, Any]) -> None:
         vars(self).update(summary)
-        self._opened = opened
+        self._read = read
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._opened(), name)
+        return getattr(cast(StoredClients, self._read()).stored, name)

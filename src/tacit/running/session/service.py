@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -181,7 +182,9 @@ class PartyDesk:
                     party.resume(state.read_bytes())
                 except (fields.MessageError, KeyError, TypeError, ValueError) as error:
                     raise messages.MalformedMessageError(f"{state} is damaged: {error}") from error
-            party.memory.after_taking = lambda: files.write_private(state, party.state)
+            # a circle of references would keep the records' connection open
+            answering = weakref.proxy(party)
+            party.memory.after_taking = lambda: files.write_private(state, answering.state)
             spent = party.spent
             try:
                 reply = party.answer(message)
