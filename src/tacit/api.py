@@ -21,13 +21,13 @@ from tacit.results.evaluation import Evaluation
 from tacit.running import evaluating, spending
 from tacit.running.mpc.runner import NO_LEDGERS, Ledgers
 
-CLUSTERS = {"pyspark": "mapInArrow", "ray": "map_batches"}
-"""The packages whose records stay on a cluster, and what of theirs maps batches of records."""
+CLUSTERS = {"pyspark": "mapInArrow", "ray": "map_batches", "ibis": "schema"}
+"""The packages whose records stay on a cluster or in a warehouse, and what their tables have."""
 
 ACCEPTED = (
-    "records must be Clients, a data frame (also Spark's), a Ray dataset, a pair (scores, labels) "
-    "of arrays, a triple (scores, labels, client ids), a dict of frames by client, a list of "
-    "frames, or file names"
+    "records must be Clients, a data frame (also Spark's), a Ray dataset, a table of Ibis, a pair "
+    "(scores, labels) of arrays, a triple (scores, labels, client ids), a dict of frames by "
+    "client, a list of frames, or file names"
 )
 PAIR, TRIPLE = 2, 3
 
@@ -37,10 +37,10 @@ def clients_of(records: Any, **columns: Any) -> Clients:
 
     Parameters
     ----------
-    records : ``Clients``; a table with an Arrow stream; a Spark frame or a Ray dataset; a pair of
-        arrays of shape (M,), or a triple with client ids; a mapping of client names to tables, or
-        of columns to arrays; a sequence of tables, a client each; a file name, or several, a client
-        each.
+    records : ``Clients``; a table with an Arrow stream; a Spark frame, a Ray dataset or a table of
+        Ibis; a pair of arrays of shape (M,), or a triple with client ids; a mapping of client names
+        to tables, or of columns to arrays; a sequence of tables, a client each; a file name, or
+        several, a client each.
     columns : score, label, client, unit and person, as ``evaluate`` takes them.
 
     Raises
@@ -74,17 +74,26 @@ def clients_of(records: Any, **columns: Any) -> Clients:
 
 def _is_table(value: Any) -> bool:
     # a column of a frame has a stream, too, and one axis
-    return hasattr(value, "__arrow_c_stream__") and len(getattr(value, "shape", (0, 0))) != 1
+    has_stream = hasattr(value, "__arrow_c_stream__") and not _is_on_cluster(value)
+    return has_stream and len(getattr(value, "shape", (0, 0))) != 1
 
 
 def _is_on_cluster(value: Any) -> bool:
-    return hasattr(value, CLUSTERS.get(type(value).__module__.partition(".")[0], ""))
+    return hasattr(value, CLUSTERS.get(_package(value), ""))
+
+
+def _package(value: Any) -> str:
+    return type(value).__module__.partition(".")[0]
 
 
 def _of_frame(frame: Any, **columns: Any) -> Clients:
     """One table, in memory or where it is."""
     if not _is_on_cluster(frame):
         return Clients.from_frame(frame, **columns)
+    if _package(frame) == "ibis":
+        from tacit.data.engines.ibis_tables import from_ibis  # noqa: PLC0415 -- slow to import
+
+        return from_ibis(frame, **columns)
     from tacit.data.engines.cluster import from_cluster  # noqa: PLC0415 -- slow to import
 
     return from_cluster(frame, **columns)
@@ -93,6 +102,11 @@ def _of_frame(frame: Any, **columns: Any) -> Clients:
 def _of_mapping(records: Mapping[Any, Any], **columns: Any) -> Clients:
     """A table by client, or an array by column."""
     named = {str(name): values for name, values in records.items()}
+    if any(map(_is_on_cluster, named.values())):
+        raise tp.DataError(
+            "tables of a cluster or warehouse cannot be a client each: make one table of them, "
+            "with a column of clients"
+        )
     if not (named and all(map(_is_table, named.values()))):
         return Clients.from_frame(pa.table(named), **columns)
     if columns.get("client") is not None:
@@ -159,10 +173,10 @@ def evaluate(
     Parameters
     ----------
     records : ``Clients``; a data frame; a Spark frame or a Ray dataset, which the cluster counts; a
-        pair ``(scores, labels)`` of arrays of shape (M,), or a triple with client ids; a dict of
-        client names to frames, or of columns to arrays; a list of frames, a client each; file
-        names, a client each. The unit that clients name decides where a
-        protocol that counts scores in cells has them, unless a setting does.
+        table of Ibis, which its warehouse counts; a pair ``(scores, labels)`` of arrays of shape
+        (M,), or a triple with client ids; a dict of client names to frames, or of columns to
+        arrays; a list of frames, a client each; file names, a client each. The unit that clients
+        name decides where a protocol that counts scores in cells has them, unless a setting does.
     protocol : the protocol to run, or its name in any case; its settings then follow as keywords.
         Without one it is chosen from public numbers, as by the command (``Evaluation.choice``).
     seed : draws simulated noise from this seed. Without one, noise is simulated from fresh entropy

@@ -45,7 +45,7 @@ def chromium() -> Iterator[Any]:
         for flag in (*FLAGS, f"--user-data-dir={profile}"):
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        driver = Chrome(options=options, service=Service(str(DRIVER)))
+        driver: Any = Chrome(options=options, service=Service(str(DRIVER)))
         driver.command_executor.client_config.timeout = SECONDS
         driver.set_script_timeout(SECONDS)
         driver.set_page_load_timeout(SECONDS)

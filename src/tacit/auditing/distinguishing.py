@@ -208,14 +208,14 @@ def _by_column(first: Floats, second: Floats) -> Score:
 
 def _histograms(first: Floats, second: Floats) -> tuple[Floats, NDArray[Any], NDArray[Any]]:
     """Inner edges of bins with about equal counts, and how many values of each lie in each bin."""
-    pooled = np.concatenate([first, second])
-    edges = np.unique(np.quantile(pooled, np.arange(1, BINS) / BINS, method="inverted_cdf"))
-    edges = edges[edges < pooled.max()]
-    counts = [
-        np.bincount(np.searchsorted(edges, values), minlength=edges.size + 1)
-        for values in (first, second)
-    ]
-    return edges, counts[0], counts[1]
+    pooled = np.sort(np.concatenate([first, second]))
+    # quantiles of the sorted values themselves, without interpolation
+    places = np.ceil(pooled.size * (np.arange(1, BINS) / BINS) - 1).astype(np.int64)
+    edges = np.unique(pooled[np.maximum(places, 0)])
+    edges = edges[edges < pooled[-1]]
+    own = np.bincount(np.searchsorted(edges, first), minlength=edges.size + 1)
+    below = np.searchsorted(pooled, edges, side="right")
+    return edges, own, np.diff(below, prepend=0, append=pooled.size) - own
 
 
 def _log_ratios(first: NDArray[Any], second: NDArray[Any]) -> Floats:

@@ -325,7 +325,8 @@ def check_scales(
 ) -> None:
     """Refuse files that are evidently of different scales, and warn of doubtful ones.
 
-    Where no unit is named, files are compared with each other; a named unit is believed, with a
+    Of records that are not in memory, the first batch is looked at. Where no unit is named, files
+    are compared with each other; a named unit is believed, with a
     warning where all scores of a file lie in [0, 1] and are said to be percent or log-odds.
 
     Raises
@@ -337,12 +338,12 @@ def check_scales(
     ScaleWarning : for a doubt.
     """
     for source, part, unit in zip(sources, parts, units, strict=True):
-        scores = part.all_scores
+        scores = next(part.batches()).all_scores
         if unit in (PERCENT, LOG_ODDS) and scores.min() >= 0 and scores.max() <= 1:
             _warn(f"{source} is read as {unit}, and all of its scores are from 0 to 1")
     if len(parts) == 1 or None not in units:
         return
-    of_files = [part.all_scores for part in parts]
+    of_files = [next(part.batches()).all_scores for part in parts]
     ends = np.cumsum([0, *(each.size for each in of_files)])
     difference, is_evident = files_apart(Ragged(np.concatenate(of_files), ends.astype(np.int64)))
     if difference is None:

@@ -10,9 +10,10 @@ Records as bytes, from which a ledger makes a fingerprint under its key.
 from __future__ import annotations
 
 import contextlib
+import hmac
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -126,6 +127,29 @@ class Ledger(Pages):
         ValueError : for no columns, columns of different lengths, or numbers that are not finite.
         """
         return keyed_digest(self._key, "records", canonical_records(*columns))
+
+    def fingerprint_in_order(
+        self, records: int, parts: Iterable[tuple[NDArray[np.float64], NDArray[np.int8]]]
+    ) -> bytes:
+        """``fingerprint`` of scores and labels that come in order, of which labels stay in memory.
+
+        Parameters
+        ----------
+        records : M.
+        parts : scores in ascending order with their labels, negatives first where scores are equal.
+        """
+        made = hmac.new(self._key, b"records\0" + f"2 {records} ".encode(), "sha256")
+        kept = []
+        for scores, labels in parts:
+            made.update((scores + 0.0).astype("<f8").tobytes())
+            kept.append(labels)
+        for labels in kept:
+            made.update(labels.astype("<f8").tobytes())
+        return made.digest()
+
+    def secret_of(self, purpose: str) -> bytes:
+        """A secret that is the same for one purpose as long as the ledger is, 32 bytes."""
+        return keyed_digest(self._key, f"secret of {purpose}")
 
     def limit(
         self,

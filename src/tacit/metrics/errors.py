@@ -420,13 +420,15 @@ def _unit_reach(part: Floats, level: float) -> Floats:
     Newton's method on the logarithm of the probability outside, which is concave, as both
     densities are log-concave (Prekopa 1973): no step leads away from the quantile.
     """
-    gaussian = scipy.special.ndtri((1 + level) / 2)
-    reach = np.full(part.shape, gaussian)
-    for _ in range(STEPS):
-        outside, density = _outside(reach, part)
-        reach = reach + outside * np.log(outside / (1 - level)) / density
-    reach = np.where(part < LEAST_PART, gaussian, reach)
-    return np.where(np.isnan(part), np.nan, reach)
+    reach = np.full(part.shape, scipy.special.ndtri((1 + level) / 2))
+    reach[np.isnan(part)] = np.nan
+    apart = np.flatnonzero(part >= LEAST_PART)  # no others need a step
+    some, parts = reach.flat[apart], part.flat[apart]
+    for _ in range(STEPS if apart.size else 0):
+        outside, density = _outside(some, parts)
+        some = some + outside * np.log(outside / (1 - level)) / density
+    reach.flat[apart] = some
+    return reach
 
 
 def _outside(reach: Floats, part: Floats) -> tuple[Floats, Floats]:

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from tacit.crypto.identities import Identity
-from tacit.running.session import party_file, service
+from tacit.running.session import party_file, run_records
 from tacit.running.session.coordinator import Coordinator, RunError
 from tests.running import desks
 
@@ -48,7 +48,7 @@ def paid(home: Path) -> float:
 def test_changed_records_are_declined_and_debits_stand(tmp_path: Path) -> None:
     identity = desks.federation(tmp_path, desks.HISTOGRAM)
     in_duckdb(tmp_path, 'query = "SELECT * FROM scored WHERE score >= 0"')
-    with pytest.raises(RunError, match=service.CHANGED_RECORDS):
+    with pytest.raises(RunError, match=run_records.CHANGED_RECORDS):
         carried_with_a_change(tmp_path, identity, rounds=6)
     assert 0 < paid(tmp_path) < 0.5
 

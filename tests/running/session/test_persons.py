@@ -17,7 +17,8 @@ from tacit.protocol.conversation import ClientState, Protocol
 from tacit.running.session.coordinator import RunError, concluded
 from tacit.running.session.messages import Agreement
 from tacit.running.session.plan_file import Plan
-from tacit.running.session.service import CHANGED_RECORDS, PartyDesk
+from tacit.running.session.run_records import CHANGED_RECORDS
+from tacit.running.session.service import PartyDesk
 from tacit.running.session.toml_source import PlanError
 from tacit.running.simulation import simulate
 from tacit.running.spending import NO_PERSONS, PERSONS_UNUSED, counted_clients, per_record

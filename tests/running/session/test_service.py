@@ -24,7 +24,7 @@ from tacit.privacy.noise import NoNoise
 from tacit.protocol import registry, values
 from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE, SENT, SessionNote
 from tacit.protocols.published.fhe.bfv import ExactParty
-from tacit.running.session import answers, party, plan_file, service
+from tacit.running.session import answers, party, plan_file, run_records, service
 from tacit.running.session.coordinator import Coordinator, RunError, concluded
 from tacit.running.session.messages import (
     COORDINATOR,
@@ -74,16 +74,16 @@ def test_drafts_of_processes_that_were_killed_stop_no_answer_and_are_removed(
     session = messages[0][SESSION_POSITION].hex()
     names = (
         service.CLIENT_STATE_FILE,
-        f"{session}.{service.RUN}",
-        f"{session}.{service.RECORDS_MARK}",
-        f"0.{service.RUN}",
+        f"{session}.{run_records.RUN}",
+        f"{session}.{run_records.RECORDS_MARK}",
+        f"0.{run_records.RUN}",
     )
     drafts = [state / f".{name}.{os.getpid()}.part" for name in names]
     for draft in drafts:
         draft.write_bytes(b"half")
     assert disk.desk_of(tmp_path, 0).answer(messages[0])
     assert not any(draft.exists() for draft in drafts)
-    assert (state / f"{session}.{service.RUN}").exists()
+    assert (state / f"{session}.{run_records.RUN}").exists()
 
 
 def rewritten(home: Path, order: Callable[[list[str]], list[str]]) -> None:
@@ -177,7 +177,7 @@ def test_records_that_changed_places_between_rounds_are_declined(
     coordinator, message = asked_last(tmp_path, protocol, rounds)
     rewritten(tmp_path, lambda rows: rows[::-1])
     coordinator.receive(0, disk.desk_of(tmp_path, 0).answer(message))
-    assert coordinator.declined == {0: service.CHANGED_RECORDS}
+    assert coordinator.declined == {0: run_records.CHANGED_RECORDS}
 
 
 def asked_last(home: Path, protocol: str, rounds: int = 1) -> tuple[Coordinator, bytes]:
@@ -200,7 +200,7 @@ def test_a_runs_files_are_removed_together(tmp_path: Path, aged: tuple[str, ...]
         return
     rewritten(tmp_path, lambda rows: [*rows[:-1], f"{rows[-1][:-1]}{1 - int(rows[-1][-1])}"])
     coordinator.receive(0, disk.desk_of(tmp_path, 0).answer(message))
-    assert coordinator.declined == {0: service.CHANGED_RECORDS}
+    assert coordinator.declined == {0: run_records.CHANGED_RECORDS}
     assert all(path.exists() for path in files.values())
 
 
@@ -215,7 +215,7 @@ def test_a_run_that_lost_the_mark_of_its_records_is_declined(tmp_path: Path) -> 
     (mark,) = (tmp_path / "a" / "ledger-state").glob("*.records")
     mark.unlink()
     coordinator.receive(0, disk.desk_of(tmp_path, 0).answer(message))
-    assert coordinator.declined == {0: service.LOST_MARK}
+    assert coordinator.declined == {0: run_records.LOST_MARK}
 
 
 def test_turns_are_not_drawn_again_for_records_that_changed_places(tmp_path: Path) -> None:

@@ -382,7 +382,7 @@ class PostgresEngine:
         try:
             yield
         except self._driver.Error as error:
-            said = _without_user(reason(error), self._user)
+            said = without_user(reason(error), self._user)
             raise DataError(f"{self.source} cannot be read: {said}") from None
 
 
@@ -393,12 +393,12 @@ def _user_of(address: str) -> str:
     return named or os.environ.get("PGUSER", "")
 
 
-def _without_user(reason: str, user: str) -> str:
+def without_user(reason: str, user: str) -> str:
     """What a server said, without the user that it repeats, in whatever language it says so.
 
     Examples
     --------
-    >>> _without_user('authentication failed for user "reader"', "reader")
+    >>> without_user('authentication failed for user "reader"', "reader")
     'authentication failed for user "..."'
     """
     if not user:

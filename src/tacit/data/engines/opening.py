@@ -10,6 +10,7 @@ records have equal places.
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,14 +35,17 @@ from tacit.data.errors import DataError
 from tacit.data.reading import FileColumns, clients_of_table
 from tacit.data.tables import RECORD_FILES, Table, file_names, refuse_twice
 
-SECRETS = (
-    *("password", "sslpassword", "oauth_client_secret"),
-    *("scram_client_key", "scram_server_key"),
-)
-"""Options of an address that hold a password."""
+SECRETS = ("password", "passwd", "pwd", "passcode", "secret", "token", "scram_", "private_key")
+"""Words of the options of an address that hold a password."""
 
 POSTGRES_PREFIXES = ("postgresql://", "postgres://")
 DUCKDB_PREFIX = "duckdb://"
+PASSWORD = "TACIT_DATABASE_PASSWORD"  # noqa: S105 -- its name
+"""The variable of the environment that has the password of a warehouse."""
+IBIS_PREFIX = "ibis+"
+"""What precedes the address of a warehouse, as Ibis takes it."""
+FILE_PREFIXES = (DUCKDB_PREFIX, f"{IBIS_PREFIX}{DUCKDB_PREFIX}")
+"""What precedes the file of a database."""
 PARQUET = (".parquet", ".pq")
 PATTERN_SIGNS = "*?["
 
@@ -54,7 +58,7 @@ LARGE_BYTES = 100_000_000
 
 def is_address(source: str) -> bool:
     """Whether a source is a database's address."""
-    return source.startswith((*POSTGRES_PREFIXES, DUCKDB_PREFIX))
+    return source.startswith((*POSTGRES_PREFIXES, DUCKDB_PREFIX, IBIS_PREFIX))
 
 
 def is_pattern(source: str) -> bool:
@@ -141,16 +145,20 @@ def public_address(address: str) -> str:
     --------
     >>> public_address("postgresql://reader@db.example:5432/clinic?sslmode=require")
     'postgresql://db.example:5432/clinic'
+    >>> public_address("ibis+snowflake://reader@account/lake/ads?warehouse=small")
+    'ibis+snowflake://account/lake/ads'
     """
     parts = _address_parts(address)
     options = {name.lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
-    if parts.password is not None or options & set(SECRETS):
+    if parts.password is not None or any(word in name for name in options for word in SECRETS):
+        places = "PGPASSWORD, or write it into a file that PGPASSFILE names"
         raise DataError(
             "a password must not be part of an address, where plans, logs and lists of processes "
-            "show it: set PGPASSWORD, or write it into a file that PGPASSFILE names"
+            f"show it: set {PASSWORD if address.startswith(IBIS_PREFIX) else places}"
         )
     host = parts.netloc.rpartition("@")[2]
-    return f"postgresql://{host}{parts.path}"
+    scheme = parts.scheme if address.startswith(IBIS_PREFIX) else "postgresql"
+    return f"{scheme}://{host}{parts.path}"
 
 
 def _address_parts(address: str) -> SplitResult:
@@ -159,7 +167,7 @@ def _address_parts(address: str) -> SplitResult:
         "an address must have the form postgresql://user@host:port/database, without a password, "
         "and with %40 for @ in a name"
     )
-    if not address.startswith(POSTGRES_PREFIXES):
+    if not address.startswith((*POSTGRES_PREFIXES, IBIS_PREFIX)):
         raise malformed
     try:
         parts = urlsplit(address)
@@ -206,8 +214,9 @@ class DatabaseTable:
     def at(self, home: Path) -> DatabaseTable:
         """The same with whole paths, those in it being relative to a folder."""
         address = self.address
-        if address.startswith(DUCKDB_PREFIX):
-            address = f"{DUCKDB_PREFIX}{home / address.removeprefix(DUCKDB_PREFIX)}"
+        for prefix in FILE_PREFIXES:
+            if address.startswith(prefix):
+                address = f"{prefix}{home / address.removeprefix(prefix)}"
         passfile = None if self.passfile is None else home / self.passfile
         return DatabaseTable(address, self.table, self.query, passfile)
 
@@ -265,6 +274,13 @@ class DatabaseTable:
 
             file, dialect = self.address.removeprefix(DUCKDB_PREFIX), DUCKDB
             engine: Engine = DuckDBEngine(f"{file}, {called}", database=file)
+        elif self.address.startswith(IBIS_PREFIX):
+            from tacit.data.engines.ibis_tables import connected  # noqa: PLC0415 -- as needed
+
+            called, address = f"{self.public_address}, {called}", self.address[len(IBIS_PREFIX) :]
+            secret = os.environ.get(PASSWORD)
+            warehouse = connected(called, address, self.table, self.query, secret)
+            return warehouse, warehouse.relation(score, label)
         else:
             from tacit.data.engines.connections import PostgresEngine  # noqa: PLC0415 -- slow
 
@@ -283,7 +299,8 @@ def stored_clients(
     group_names: Sequence[str] = (),
     only_counts: bool = False,
     progress: Progress = unshown,
-) -> Clients | None:
+    passfile: Path | None = None,
+) -> StoredClients | None:
     """Clients whose records stay where they are; None where they are to be read into memory.
 
     Records of databases, patterns and folders stay, and those of large files if only counts are
@@ -296,7 +313,7 @@ def stored_clients(
     table, query : of a database, one of them.
     group, group_names : the column of private groups, and their agreed names.
     only_counts : whether the records are only counted.
-    progress : as ``from_database`` takes it.
+    progress, passfile : as ``from_database`` takes them.
 
     Raises
     ------
@@ -310,7 +327,7 @@ def stored_clients(
         return None
     named |= {"group": group, "group_names": group_names, "progress": progress}
     if is_address(sources[0]):
-        return from_database(sources[0], table, query, **named)
+        return from_database(sources[0], table, query, passfile=passfile, **named)
     # clients of several files are told apart
     are_counted = only_counts and (columns.client is None or len(sources) == 1)
     if any(map(is_pattern, sources)) or (are_counted and is_large(sources)):
@@ -330,26 +347,29 @@ def from_database(
     group: str | None = None,
     group_names: Sequence[str] = (),
     person: str | None = None,
-) -> Clients:
+    passfile: Path | None = None,
+) -> StoredClients:
     """Clients whose records stay in a database.
 
     Parameters
     ----------
-    address : ``postgresql://user@host:port/database`` or ``duckdb://file``, without a password:
-        libpq takes that from ``PGPASSWORD`` or from the file that ``PGPASSFILE`` names.
+    address : ``postgresql://user@host:port/database``, ``duckdb://file``, or ``ibis+`` with an
+        address of Ibis, without a password: libpq takes that from ``PGPASSWORD`` or from the file
+        that ``PGPASSFILE`` names, Ibis from ``TACIT_DATABASE_PASSWORD``.
     table : the table, with its schema before a dot; or
     query : a query that gives the records.
     score, label, client, unit : as ``tacit.read`` takes them.
     progress : begins a pass over so many records, and receives how many more were read.
     group, group_names : the column of private groups, and their agreed names.
     person : the column that says whose record it is; None where nothing is said.
+    passfile : the file of a password; None for libpq's own places.
 
     Raises
     ------
     DataError : for a table that cannot be read, and for records that cannot be used, as
         ``tacit.read``.
     """
-    engine, relation = DatabaseTable(address, table, query).opened(score, label)
+    engine, relation = DatabaseTable(address, table, query, passfile).opened(score, label)
     grouped: dict[str, Any] = {"group": group, "groups": tuple(group_names)}
     relation = replace(relation, client=client, person=person, **grouped)
     return StoredClients(EngineRecords(engine, relation, table or "query", progress), unit)
@@ -365,7 +385,7 @@ def from_files(
     group: str | None = None,
     group_names: Sequence[str] = (),
     person: str | None = None,
-) -> Clients:
+) -> StoredClients:
     """Clients whose records stay in Parquet files: larger than memory, a pattern or a folder.
 
     Parameters

@@ -267,13 +267,17 @@ GROUP BY client, class, cell"""
     return text, (bins.table,)
 
 
+HALF = "6755399441055744e0"
+"""1.5 * 2^52: sums with a number below 2^51 are doubles whose last digit is 1."""
+
+
 def summing(
     relation: Relation, pieces: ScorePieces, ends: tuple[float, float], records: int
 ) -> Statement:
     """What a record's class and score give as a whole number, summed by client.
 
-    DuckDB and PostgreSQL round where they cast to a whole number, of two equally near ones to the
-    even one; others cut off.
+    Engines round or cut off where they cast to a whole number. So a double of which the last digit
+    is 1 is added and subtracted before: that rounds, of two equally near ones to the even one.
 
     Its columns: the client; records; positives; the sum. Records without a valid label or score are
     in none of them, so that their number differs from that of the table.
@@ -292,7 +296,7 @@ def summing(
   SUM(class) AS positives,
   SUM(CASE WHEN number < {dialect.literal(pieces.least)} THEN {pieces.least}
     WHEN number > {dialect.literal(pieces.largest)} THEN {pieces.largest}
-    ELSE CAST(number AS BIGINT) END) AS total
+    ELSE CAST((number + {HALF}) - {HALF} AS BIGINT) END) AS total
 FROM (
   SELECT client, class, {number} AS number
   FROM (

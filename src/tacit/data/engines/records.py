@@ -344,7 +344,7 @@ class EngineRecords(Stored):
         raise DataError(f"{unknown[0][0]!r:.60} in a record of {source} is none of {listed}")
 
     def _check_persons(self) -> None:
-        """Refuse a record without a person, and say on the screen that persons are at two clients."""
+        """Refuse records without a person; say on the screen that persons are at two clients."""
         if not self.knows_persons:
             return
         if self._engine.rows(nobodys_statement(self._relation)):

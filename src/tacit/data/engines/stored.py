@@ -6,11 +6,13 @@ that need all records at once read them into memory, at their first use.
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial, reduce
 from typing import Protocol
 
 import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
@@ -85,6 +87,34 @@ class Stored(Protocol):
     def pooled(self) -> Stored:
         """All records as those of one client."""
 
+    def digest(self, key: bytes) -> bytes:
+        """A keyed digest of the records, whatever their order, 32 bytes.
+
+        A record's score, client, group and label make one block of 128 bits, and different records
+        make different blocks. Each block is enciphered by AES-256 under a key that follows from the
+        given one. The four quarters of the outcomes are summed, and the digest is HMAC-SHA256 of
+        the four sums and the number of records M, which is below 2^31.
+
+        What it guarantees: other records have another digest, but for a chance of 1 / (2^128 - 2M).
+        Take two tables that were chosen without the key, a block that is not in both equally often,
+        and d the difference of how often. AES is a random permutation to whoever lacks the key (a
+        pseudorandom one, and what tells these apart would break AES). So, whatever all other blocks
+        become, this one becomes any of 2^128 - 2M values alike. The sums agree only where d times
+        each of its quarters is a given number: for one value. Who writes records into the table
+        learns from a run only whether it was declined, and so has one guess a run. Who knows the
+        key can make records with equal digests: it must stay where the ledger is.
+
+        Parameters
+        ----------
+        key : secret, of at least 16 random bytes.
+
+        Raises
+        ------
+        DataError : where the records changed since they were summarised.
+        """
+        secret = hmac.digest(key, b"blocks of records", "sha256")
+        return hmac.digest(key, self.added(partial(_enciphered, secret)).tobytes(), "sha256")
+
 
 class StoredClients(Clients):
     """Clients whose records stay where they are stored.
@@ -96,6 +126,10 @@ class StoredClients(Clients):
     maps : rising maps, through which scores go one after another.
     rising : whether the maps do not fall, to the last bit, so that a cell of images is a cell of
         scores.
+    before : the same clients without maps, which keep what they read for all their images; None
+        for these clients.
+    by_value : whether records that are read into memory are in the order of their values, as an
+        engine may return them in another order each time it is asked.
 
     Raises
     ------
@@ -110,11 +144,13 @@ class StoredClients(Clients):
         unit: str | None = None,
         maps: tuple[Map, ...] = (),
         rising: bool = True,
+        before: StoredClients | None = None,
+        by_value: bool = False,
     ) -> None:
         offsets = np.concatenate(([0], np.cumsum(stored.sizes))).astype(np.int64)
         known = {"stored": stored, "offsets": offsets, "names": stored.names, "unit": unit}
         # what clients may know besides has its default
-        vars(self).update(known, _maps=maps, _rising=rising)
+        vars(self).update(known, _maps=maps, _rising=rising, _before=before, _by_value=by_value)
         check_unit_of(unit, self.outlier)
 
     @property
@@ -214,7 +250,7 @@ class StoredClients(Clients):
 
     def pooled(self) -> Clients:
         """All records as those of one client."""
-        return StoredClients(self.stored.pooled(), self.unit, self._maps, self._rising)
+        return self._of(self.stored.pooled())
 
     def counted(self, per_person: int, seed: bytes) -> tuple[Clients, None]:
         """The records that count where a person is the unit of privacy, and None.
@@ -223,16 +259,15 @@ class StoredClients(Clients):
         ----------
         per_person, seed : as ``Clients.counted`` takes them.
         """
-        stored = self.stored.counted(per_person, seed)
-        return StoredClients(stored, self.unit, self._maps, self._rising), None
+        return self._of(self.stored.counted(per_person, seed)), None
 
     def rescored(self, rising: Map, unit: str | None = None, exact: bool = True) -> Clients:
         """The clients with their scores' images under a rising map for scores."""
-        return StoredClients(self.stored, unit, (*self._maps, rising), self._rising and exact)
+        return self._derived(unit, (*self._maps, rising), self._rising and exact)
 
     def in_named_unit(self, unit: str | None) -> Clients:
         """The same scores, said to be in a unit."""
-        return StoredClients(self.stored, unit, self._maps, self._rising)
+        return self._derived(unit, self._maps, self._rising)
 
     def outlier(self, low: float, high: float) -> tuple[float, str] | None:
         """A score outside [low, high], and where it is; None where there is none."""
@@ -245,15 +280,42 @@ class StoredClients(Clients):
         """The batch of the clients ``start`` to ``stop - 1``, read into memory."""
         return self._loaded.part(start, stop)
 
+    def digest(self, key: bytes, with_scores: bool = True) -> bytes:
+        """A keyed digest of the records as they are stored, 32 bytes.
+
+        Whatever is kept by the place of a record is kept next to it. Where places follow from the
+        records' values, so that equal records have equal places, it is a digest whatever the order.
+
+        Parameters
+        ----------
+        key : as ``Stored.digest`` takes it.
+        with_scores : False for a digest of labels alone, for which records are read into memory.
+        """
+        if with_scores and self._by_value:
+            return self.stored.digest(key)
+        return self._loaded.digest(key, with_scores)
+
     _maps: tuple[Map, ...]
     _rising: bool
+    _before: StoredClients | None
+    _by_value: bool
+
+    def _of(self, stored: Stored) -> StoredClients:
+        """Other records with the same maps."""
+        whole = StoredClients(stored, by_value=self._by_value)
+        return StoredClients(stored, self.unit, self._maps, self._rising, whole, self._by_value)
+
+    def _derived(self, unit: str | None, maps: tuple[Map, ...], rising: bool) -> StoredClients:
+        return StoredClients(self.stored, unit, maps, rising, self._before or self, self._by_value)
 
     def _mapped(self, scores: Floats) -> Floats:
         return _image(self._maps, scores)
 
     @cached_property
     def _loaded(self) -> Clients:
-        """All records in memory, by client, in the order in which they are stored."""
+        """All records in memory, by client, in the order in which they are stored, or of values."""
+        if self._before is not None:
+            return self._before._loaded.rescored(self._mapped, self.unit)
         scores = np.empty(self.records)
         labels = np.empty(self.records, dtype=np.int8)
         groups = np.zeros(self.records, dtype=np.int64)
@@ -265,6 +327,9 @@ class StoredClients(Clients):
             if batch.categories is not None:
                 groups[places] = batch.categories.of_record
             filled += batch.sizes
+        if self._by_value:
+            order = np.lexsort((groups, labels, scores, self.client_of_record))
+            scores, labels, groups = scores[order], labels[order], groups[order]
         known = Categories(self.stored.groups, groups) if len(self.stored.groups) > 1 else None
         made = Clients(scores, labels, self.offsets, self.names, unit=self.unit, _checked=True)
         return made if known is None else made.with_categories(known)
@@ -313,6 +378,25 @@ def batch_of(
         scores, labels = scores[order], labels[order]
         groups = None if groups is None else groups[order]
     return Clients(scores, labels, offsets, categories=groups, _checked=True)
+
+
+def _enciphered(secret: bytes, batch: Clients) -> Integers:
+    """The sums of the quarters of a batch's blocks, and how many there are, shape (5,).
+
+    Parameters
+    ----------
+    secret : the key of AES, 32 bytes.
+    batch : of all clients.
+    """
+    blocks = np.empty((batch.records, 2), dtype="<u8")
+    blocks[:, 0] = (batch.scores + 0.0).view(np.uint64)  # both zeros are one score
+    whose = batch.client_of_record
+    if batch.categories is not None:
+        whose = whose * len(batch.category_names) + batch.categories.of_record
+    blocks[:, 1] = 2 * whose + batch.labels
+    encryptor = Cipher(algorithms.AES(secret), modes.ECB()).encryptor()  # noqa: S305 -- see digest
+    made = np.frombuffer(encryptor.update(blocks.tobytes()), dtype="<u4").reshape(-1, 4)
+    return np.append(made.sum(axis=0, dtype=np.int64), batch.records)
 
 
 class CountedRecords(Stored):
@@ -429,6 +513,12 @@ class CountedRecords(Stored):
         DataError : always.
         """
         raise self._unknown
+
+    def digest(self, key: bytes) -> bytes:
+        """HMAC-SHA256 of the cells and their counts."""
+        content = b"".join(each.tobytes() for each in (self.edges, self.by_cell))
+        shape = repr((self.by_cell.shape, self.ends, self.names, self.groups)).encode()
+        return hmac.digest(key, shape + content, "sha256")
 
     @property
     def _unknown(self) -> DataError:

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from tacit.data.clients import Clients
 from tacit.data.units import LOG_ODDS, PERCENT, UNITS, converted, outside
 from tacit.ledger.accounts import Spending
 from tacit.ledger.ledger import Ledger
@@ -58,20 +59,27 @@ def doubts(desk: PartyDesk) -> list[str]:
     Others would see a refusal, and learn something about a record from it. So the protocol takes
     scores out of range as the nearest end, and the party reads how many they are.
     """
-    plan, scores = desk.plan, desk.records.all_scores
+    plan, records = desk.plan, desk.records
     unit = desk.party_file.unit or plan.unit
-    rescaled = converted(scores, unit, plan.unit)
-    wrong = rescaled != for_plan(desk.records, unit, plan.unit, plan.protocol).all_scores
-    if unit != plan.unit:
-        wrong |= outside(scores, unit)
-    sentences = _name_doubts(desk)
-    if wrong.any():
+
+    def wrong(part: Clients) -> int:
+        rescaled = converted(part.all_scores, unit, plan.unit)
+        moved = rescaled != for_plan(part, unit, plan.unit, plan.protocol).all_scores
+        if unit != plan.unit:
+            moved |= outside(part.all_scores, unit)
+        return int(np.count_nonzero(moved))
+
+    sentences, ends = _name_doubts(desk), Clients.from_values(records.ends)
+    # maps rise: where none of stored scores' ends is moved, none between them is
+    count = sum(map(wrong, records.batches())) if records.at_hand or wrong(ends) else 0
+    if count:
+        scores = records.all_scores.size if records.at_hand else records.records
         sentences.append(
-            f"{np.count_nonzero(wrong):,} of {scores.size:,} scores are outside of what the plan "
+            f"{count:,} of {scores:,} scores are outside of what the plan "
             f"takes as {unit}, and count as the nearest that it takes; if they are in another "
             f"unit, name it: under [data], unit is one of {', '.join(UNITS)}"
         )
-    if unit in (PERCENT, LOG_ODDS) and scores.min() >= 0 and scores.max() <= 1:
+    if unit in (PERCENT, LOG_ODDS) and records.ends[0] >= 0 and records.ends[1] <= 1:
         sentences.append(f"all scores are from 0 to 1, and are read as {unit}")
     if desk.records.records > plan.most_records:
         sentences.append(

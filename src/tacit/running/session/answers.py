@@ -187,7 +187,7 @@ class Answers:
         cost = added(self._of_unit(before), self._of_unit(after))
         whole = self._of_unit(payment.cost)
         once = query.step.once or query.view is tp.View.SUM
-        self.debit(message, query.step.name, request, cost, whole, once)
+        self.debit(message, query.step.name, request, cost, whole, once, reads=True)
         self.run.payments.append(payment)
 
     def debit(
@@ -198,10 +198,11 @@ class Answers:
         cost: tp.Cost = tp.NOTHING,
         whole: tp.Cost = tp.NOTHING,
         once: bool = False,
+        reads: bool = False,
     ) -> None:
         """Tell the guard what a message costs; nothing, where it is part of what was paid for."""
         run, asked = self.run, (message.session, message.round)
-        made = self.guard(Debit(*asked, name, request, cost, whole, run.receipt, once))
+        made = self.guard(Debit(*asked, name, request, cost, whole, run.receipt, once, reads))
         run.request = request
         if made is not None:
             run.receipt = made.receipt

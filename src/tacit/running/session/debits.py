@@ -57,6 +57,7 @@ class Debit:
     whole : what this answer costs alone.
     after : the receipt of the run's last debit that the party knows of; empty for none.
     once : whether the answer leaves at most once, because its keys or masks serve once.
+    reads : whether records are read for the answer.
     """
 
     session: bytes
@@ -67,6 +68,7 @@ class Debit:
     whole: Cost
     after: bytes = b""
     once: bool = False
+    reads: bool = False
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,9 @@ def fingerprint(ledger: Ledger, records: Clients) -> bytes:
     if isinstance(records, StoredClients) and isinstance(records.stored, CountedRecords):
         counts = records.stored.by_cell.ravel()
         return ledger.fingerprint(np.arange(counts.size), counts)
+    if isinstance(records, StoredClients) and records.count == 1:
+        listed = ((each.scores, each.labels) for each in records.ranking.listed())
+        return ledger.fingerprint_in_order(records.records, listed)
     columns: list[Any] = [records.scores, records.labels]
     if records.second is not None:
         columns.append(records.second)

@@ -12,11 +12,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import tacit.protocol as tp
 from tacit.data import categories, form, reading, units
 from tacit.data.columns import RULES, Columns
-from tacit.data.engines.opening import DatabaseTable, is_address
+from tacit.data.engines.opening import DatabaseTable, files_of, is_address, stored_clients
+from tacit.data.engines.stored import StoredClients
 from tacit.ledger.entries import Limit
 from tacit.running.session import toml_source
 
@@ -261,6 +263,44 @@ def read_records(party_file: PartyFile, protocol: tp.Protocol | None = None) -> 
     if by_class:
         group = party_file.class_column or columns.label
         columns = replace(columns, scores=party_file.scores, label=None, group=group)
-    if isinstance(party_file.records, DatabaseTable):
-        return party_file.records.read(columns, party_file.name)
-    return reading.read_columns({str(party_file.records): columns})[0]
+    source = party_file.records
+    stored = _stored_records(party_file, columns, protocol)
+    if stored is not None:
+        return stored
+    if isinstance(source, DatabaseTable):
+        return source.read(columns, party_file.name)
+    files = files_of([str(source)])
+    made = reading.read_columns(dict.fromkeys(files, columns))[0]
+    return made if made.count == 1 else made.pooled()
+
+
+def _stored_records(
+    party_file: PartyFile, columns: Columns, protocol: tp.Protocol | None
+) -> tp.Clients | None:
+    """Records that stay where they are; None for those that are read into memory.
+
+    Databases, patterns and folders stay, and large files of which the protocol only counts. What an
+    engine does not know needs memory, as ``tacit.data.engines.opening.stored_clients`` has it, and
+    so do classes, private groups and persons.
+    """
+    if columns.classes or columns.person is not None:
+        return None
+    source: Path | DatabaseTable | str = party_file.records
+    known = reading.FileColumns(
+        columns.scores[0],
+        columns.label,
+        second=columns.second,
+        person=columns.person,
+        missing="drop" if columns.drop else "refuse",
+        form=columns.form,
+    )
+    named: dict[str, Any] = {}
+    if isinstance(source, DatabaseTable):
+        named |= {name: getattr(source, name) for name in ("table", "query", "passfile")}
+        source = source.address
+    counts = protocol is not None and protocol.one_count is not None
+    made = stored_clients([str(source)], known, only_counts=counts, **named)
+    if made is None:
+        return None
+    whole = made.stored if made.count == 1 else made.stored.pooled()
+    return StoredClients(whole, by_value=True)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,15 +36,11 @@ from tacit.running.mpc.transport import Transport
 from tacit.running.session import debits, messages, plan_file
 from tacit.running.session.party import Party, state_kinds
 from tacit.running.session.party_file import ONE_EACH, PartyFile, columns_misfit, read_records
+from tacit.running.session.run_records import LAST_RECORDS, RECORDS_MARK, RUN, RunRecords
 from tacit.running.session.toml_source import PlanError
 from tacit.running.spending import NO_PERSONS, PERSONS_UNUSED, persons_misfit
 
 CLIENT_STATE_FILE, NO_NOTES = "notebook", values.encode_values({"notes": {}})
-RUN, RECORDS_MARK = "run", "records"
-"""The endings of a run's files: where it stands, and the keyed digest of the records, in their
-order, with which it began."""
-CHANGED_RECORDS = "this party's records changed since the run began"
-LOST_MARK = "this party has no note of the records with which the run began"
 PERSONS_REMEDY = {
     NO_PERSONS: "the plan lets so many records of a person count (per_person), and the file of "
     "{!r} does not say whose its records are; under [data], name the column as person, or say "
@@ -185,7 +182,9 @@ class PartyDesk:
                     party.resume(state.read_bytes())
                 except (fields.MessageError, KeyError, TypeError, ValueError) as error:
                     raise messages.MalformedMessageError(f"{state} is damaged: {error}") from error
-            party.memory.after_taking = lambda: files.write_private(state, party.state)
+            # a circle of references would keep the records' connection open
+            answering = weakref.proxy(party)
+            party.memory.after_taking = lambda: files.write_private(state, answering.state)
             spent = party.spent
             try:
                 reply = party.answer(message)
@@ -276,13 +275,12 @@ class PartyDesk:
         for key, note in values.decode_values(notes, self._kinds, opaque=True)["notes"].items():
             state.keep(key, note)
         misfit, _ = self.misfit
-        records = None if misfit else self.records
-        agreement = self.plan.agreement()
+        records, agreement = None, self.plan.agreement()
         guard: debits.Guard = debits.unrecorded
-        if records is not None:
-            mark = debits.fingerprint(ledger, records)
-            recorded = debits.LedgerGuard(ledger, self.party_file.dataset, agreement, mark)
-            guard = self._unchanged(session, records.digest(mark), recorded)
+        if not misfit:
+            of_run = RunRecords(lambda: self.records, ledger, self.party_file.state, session)
+            named = self.party_file.dataset, agreement, of_run.fingerprint
+            records, guard = of_run.clients, of_run.guarded(debits.LedgerGuard(ledger, *named))
         return Party(
             self.index,
             self.identity,
@@ -295,26 +293,6 @@ class PartyDesk:
             self._transport(),
             misfit,
         )
-
-    def _unchanged(self, session: str, mark: bytes, guard: debits.Guard) -> debits.Guard:
-        """The guard, which declines where the records are not those that the run began with.
-
-        Figures of two steps about different records would mean nothing, and what a run keeps by the
-        place of a record (turns, ranks, which of a person's records count) would be another's in
-        another order. What the run was debited before stands: answers to it have left.
-        """
-        path = self.party_file.state / f"{session}.{RECORDS_MARK}"
-
-        def checked(debit: debits.Debit) -> debits.Debited | None:
-            if not path.exists():
-                if path.with_suffix(f".{RUN}").exists():
-                    raise debits.DeclinedError(LOST_MARK)
-                files.write_private(path, mark)
-            elif path.read_bytes() != mark:
-                raise debits.DeclinedError(CHANGED_RECORDS)
-            return guard(debit)
-
-        return checked
 
     def _transport(self) -> Transport | None:
         """How this party reaches those that compute with it; None where its file does not say.
@@ -360,7 +338,7 @@ def _forget_old(home: Path) -> None:
 
     All files of a run go at one time. Nothing else writes here while this process is alone.
     """
-    for ending in (f"*.{RUN}", f"*.{RECORDS_MARK}", CLIENT_STATE_FILE):
+    for ending in (f"*.{RUN}", f"*.{RECORDS_MARK}", CLIENT_STATE_FILE, LAST_RECORDS):
         for draft in home.glob(f".{ending}.*{files.DRAFT}"):
             draft.unlink(missing_ok=True)
     runs: dict[str, list[Path]] = {}

@@ -2,7 +2,7 @@ SELECT CAST(client AS VARCHAR) AS client, COUNT(*) AS records,
   SUM(class) AS positives,
   SUM(CASE WHEN number < -9.0e0 THEN -9
     WHEN number > 9.0e0 THEN 9
-    ELSE CAST(number AS BIGINT) END) AS total
+    ELSE CAST((number + 6755399441055744e0) - 6755399441055744e0 AS BIGINT) END) AS total
 FROM (
   SELECT client, class, constant + part * (linear + part * (square + part * cube)) AS number
   FROM (
@@ -37,7 +37,7 @@ SELECT CAST(client AS VARCHAR) AS client, COUNT(*) AS records,
   SUM(class) AS positives,
   SUM(CASE WHEN number < -9.0e0 THEN -9
     WHEN number > 9.0e0 THEN 9
-    ELSE CAST(number AS BIGINT) END) AS total
+    ELSE CAST((number + 6755399441055744e0) - 6755399441055744e0 AS BIGINT) END) AS total
 FROM (
   SELECT client, class, constant + part * (linear + part * (square + part * cube)) AS number
   FROM (
