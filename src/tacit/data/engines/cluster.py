@@ -143,7 +143,7 @@ class RayCluster:
 
     def added(self, names: Sequence[str], work: Work, tally: Tally) -> pa.Table:
         """What workers return for all batches; tasks add up, ``FAN_IN`` tables each."""
-        import ray  # noqa: PLC0415 -- whoever has a dataset has it
+        import ray  # noqa: PLC0415 -- anyone with a dataset has it
 
         def of_block(block: pa.Table) -> pa.Table:
             batches = block.combine_chunks().to_batches(max_chunksize=BATCH_ROWS)
@@ -342,7 +342,7 @@ class ClusterRecords(Stored):
         if CHANGED in places or not np.array_equal(seen, self._marks):
             raise DataError(
                 f"{self._cluster.source} changed between two steps of a run: write it to a table, "
-                "or keep it in memory of the cluster, if it is computed anew each time"
+                "or keep it in memory of the cluster, if it is computed again each time"
             )
         return made[: blank.size].reshape(blank.shape)
 

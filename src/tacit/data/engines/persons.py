@@ -87,7 +87,7 @@ WHERE turn <= {per_person}"""
     )
 
 
-def nobodys_statement(relation: Relation) -> str:
+def no_person_statement(relation: Relation) -> str:
     """The statement that has a row where a record has no person, or an empty one."""
     return f"SELECT 1 AS nobodys FROM {relation.table} WHERE {_is_nobodys(relation)} LIMIT 1"
 

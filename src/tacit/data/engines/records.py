@@ -16,7 +16,7 @@ from tacit.arrays import Floats, Integers
 from tacit.data.categories import Categories
 from tacit.data.clients import Clients
 from tacit.data.engines import statements
-from tacit.data.engines.persons import counted_relation, nobodys_statement, spread_statement
+from tacit.data.engines.persons import counted_relation, no_person_statement, spread_statement
 from tacit.data.engines.pieces import ScorePieces, counting, summing
 from tacit.data.engines.ranking import Ascending
 from tacit.data.engines.statements import ConstantTable, plain_text
@@ -347,7 +347,7 @@ class EngineRecords(Stored):
         """Refuse records without a person; say on the screen that persons are at two clients."""
         if not self.knows_persons:
             return
-        if self._engine.rows(nobodys_statement(self._relation)):
+        if self._engine.rows(no_person_statement(self._relation)):
             called = self._relation.person
             raise DataError(
                 f"column {called!r} of {self._engine.source} has no value in some records: "

@@ -97,7 +97,7 @@ class Stored(Protocol):
 
         What it guarantees: other records have another digest, but for a chance of 1 / (2^128 - 2M).
         Take two tables that were chosen without the key, a block that is not in both equally often,
-        and d the difference of how often. AES is a random permutation to whoever lacks the key (a
+        and d the difference of how often. AES is a random permutation to anyone who lacks the key (a
         pseudorandom one, and what tells these apart would break AES). So, whatever all other blocks
         become, this one becomes any of 2^128 - 2M values alike. The sums agree only where d times
         each of its quarters is a given number: for one value. Who writes records into the table
@@ -215,7 +215,7 @@ class StoredClients(Clients):
             yield _images(self._maps, self.unit, batch)
 
     def added(self, numbers: Numbers) -> Integers:
-        """The sum of the numbers of all batches, which whoever has the records may compute."""
+        """The sum of the numbers of all batches, which anyone who has the records may compute."""
         return self.stored.added(partial(_numbers, numbers, self._maps, self.unit))
 
     @property
