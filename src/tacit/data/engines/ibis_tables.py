@@ -19,19 +19,10 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from tacit.data.clients import Clients
+from tacit.data.engines import statements
 from tacit.data.engines.connections import without_user
 from tacit.data.engines.records import EngineRecords, Progress, unshown
-from tacit.data.engines.statements import (
-    BOOLEAN,
-    DIALECTS,
-    DUCKDB,
-    INTEGER,
-    NUMBER,
-    TEXT,
-    ConstantTable,
-    Dialect,
-    Relation,
-)
+from tacit.data.engines.statements import DIALECTS, DUCKDB, ConstantTable, Dialect, Relation
 from tacit.data.engines.stored import StoredClients
 from tacit.data.errors import DataError
 from tacit.data.tables import reason
@@ -40,9 +31,7 @@ from tacit.extras import extra
 RECORDS = "tacit_records"
 """The table expression's name in statements."""
 
-LARGEST = "1.7976931348623157e308"
-
-PLAIN = replace(DUCKDB, finite=f"{{score}} BETWEEN -{LARGEST} AND {LARGEST}", given_tables=False)
+PLAIN = replace(DUCKDB, finite="ABS({score}) <= 1.7976931348623157e308", given_tables=False)
 """What sqlglot writes in every dialect; NaN is above all numbers or not comparable."""
 
 SAME = {"duckdb": PLAIN, "pyspark": DIALECTS["spark"]}
@@ -87,8 +76,8 @@ class IbisEngine:
         """The kind of every column by its name: of the table, or of what was drawn of it."""
         if relation.table == RECORDS:
             return {name: _kind_of(kind) for name, kind in self._schema.items()}
-        drawn = dict.fromkeys((relation.client, relation.group), TEXT)
-        drawn |= {relation.score: NUMBER, relation.label: relation.label_kind}
+        drawn = dict.fromkeys((relation.client, relation.group), statements.TEXT)
+        drawn |= {relation.score: statements.NUMBER, relation.label: relation.label_kind}
         return {name: kind for name, kind in drawn.items() if name is not None}
 
     def kept(self, query: str) -> tuple[IbisEngine, str]:
@@ -160,10 +149,10 @@ def named_errors(source: str, user: str = "") -> Iterator[None]:
 def _kind_of(kind: Any) -> str:
     """The kind of a column of Ibis' type."""
     if kind.is_boolean():
-        return BOOLEAN
-    if kind.is_integer():
-        return INTEGER
-    return NUMBER if kind.is_numeric() else TEXT if kind.is_string() else str(kind)
+        return statements.BOOLEAN
+    if kind.is_numeric():
+        return statements.INTEGER if kind.is_integer() else statements.NUMBER
+    return statements.TEXT if kind.is_string() else str(kind)
 
 
 def connected(
