@@ -40,7 +40,7 @@ def counted_relation(
     if relation.person_kind == UNKNOWN:
         # of a table that is not at hand no one has seen that every record has a person
         columns["score"] = (
-            f"CASE WHEN {_is_nobodys(relation)} THEN NULL ELSE {columns['score']} END"
+            f"CASE WHEN {_has_no_person(relation)} THEN NULL ELSE {columns['score']} END"
         )
     for name, column in (("label", relation.label), ("category", relation.group)):
         columns |= {} if column is None else {name: quoted(column)}
@@ -89,10 +89,10 @@ WHERE turn <= {per_person}"""
 
 def no_person_statement(relation: Relation) -> str:
     """The statement that has a row where a record has no person, or an empty one."""
-    return f"SELECT 1 AS nobodys FROM {relation.table} WHERE {_is_nobodys(relation)} LIMIT 1"
+    return f"SELECT 1 AS nobodys FROM {relation.table} WHERE {_has_no_person(relation)} LIMIT 1"
 
 
-def _is_nobodys(relation: Relation) -> str:
+def _has_no_person(relation: Relation) -> str:
     return f"COALESCE(CAST({relation.person_id} AS {relation.dialect.text}), '') = ''"
 
 
