@@ -16,6 +16,7 @@ import pytest
 import tacit
 from tacit.data.categories import Categories
 from tacit.data.engines.cluster import from_cluster
+from tacit.data.engines.statements import SPARK, Relation, counting_statement
 from tests.classified import GROUPS
 
 pytestmark = [
@@ -210,3 +211,27 @@ def test_a_worker_that_is_lost_once_changes_nothing(cluster: Any, tmp_path: Path
 
     one, other = (tacit.evaluate(each, EXACT) for each in (cluster.frame(PLAIN, lost), PLAIN))
     assert one.to_dict() == other.to_dict()
+
+
+@pytest.mark.parametrize("depth", [1, 6, 11])
+def test_a_statement_of_spark_finds_the_cells_of_a_search(
+    spark: Spark, depth: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """To the last bit, also where edges are equal, infinite or neighbouring doubles."""
+    random = np.random.default_rng(depth)
+    size = (1 << depth) - 1
+    edges = np.concatenate(([-np.inf, np.inf, 0.5], random.normal(0, 10.0 ** (depth - 5), size)))
+    edges = np.sort(np.concatenate((edges, np.nextafter(edges[2:5], 1), edges[2:4])))
+    finite = edges[np.isfinite(edges)]
+    scores = np.concatenate((finite, np.nextafter(finite, -np.inf), random.normal(0, 1, 500)))
+    labels = np.arange(scores.size) % 2
+    records = pa.table({"score": scores, "label": labels, "a.`b": labels.astype(str)})
+    spark.session.createDataFrame(records).createOrReplaceTempView("scored")
+    relation = Relation(SPARK, "scored", "score", "label", "a.`b")
+    capfd.readouterr()
+    rows = spark.session.sql(counting_statement(relation, edges)).collect()
+    assert capfd.readouterr().err == ""
+    cells = np.searchsorted(edges, scores, side="right")
+    known, counts = np.unique(2 * cells + labels, return_counts=True)
+    expected = zip((known % 2).astype(str), known % 2, known // 2, counts, strict=True)
+    assert sorted(map(tuple, rows)) == sorted(tuple(row) for row in expected)

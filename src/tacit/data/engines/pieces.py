@@ -24,8 +24,8 @@ from tacit.data.engines.statements import (
     ConstantTable,
     Dialect,
     Relation,
-    cell_expression,
     counting_statement,
+    searched,
     tree_expression,
 )
 from tacit.metrics.cells.score_distribution import ScoreDistribution
@@ -347,11 +347,11 @@ def _placed(relation: Relation, edges: Floats, bins: Bins | None) -> str:
     """The valid records with their cells, in brackets."""
     dialect = relation.dialect
     if bins is None:
-        cell = indent(cell_expression("score", edges, dialect), 4 * " ")
+        source, cell = searched(relation.scored, edges, dialect)
         return f"""(
   SELECT client, class, score,
-{cell} AS cell
-  FROM {relation.scored}
+{indent(cell, 4 * " ")} AS cell
+  FROM {source}
   WHERE class >= 0 AND {dialect.is_finite("score")}
 )"""
     low, factor = dialect.literal(bins.low), dialect.literal(bins.factor)

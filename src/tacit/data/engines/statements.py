@@ -10,7 +10,7 @@ so every engine finds the cell that ``tacit`` finds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import indent
 from typing import Any
 
@@ -58,6 +58,7 @@ class Dialect:
     quote: str = '"'
     infinity: str | None = None
     bucket: str | None = None
+    array: str | None = None
     finite: str | None = None
     given_tables: bool = False
     sha256: str = "SHA2({text}, 256)"
@@ -129,7 +130,10 @@ BIGQUERY = Dialect(
     sha256="TO_HEX(SHA256({text}))",
 )
 SNOWFLAKE = Dialect("snowflake", infinity="CAST('inf' AS DOUBLE)")
-DATABRICKS, SPARK = (Dialect(name, text="STRING", quote="`") for name in ("databricks", "spark"))
+DATABRICKS, SPARK = (
+    Dialect(name, text="STRING", quote="`", array="ARRAY(\n  {numbers}\n)[{place}]")
+    for name in ("databricks", "spark")
+)
 TRINO = Dialect(
     "trino",
     infinity="infinity()",
@@ -344,24 +348,43 @@ def counting_statement(
     mark : a word for the cells, which every row of the answer repeats, as it does the number of all
         records: so an answer that lost rows is noticed. None for neither.
     """
-    cell = indent(cell_expression("score", edges, relation.dialect), 8 * " ")
+    dialect, kept = relation.dialect, "client"
+    values = [f"{relation.client_id} AS client"]
+    # equal values are grouped first: what each of them means is found once
+    for name, column in (("label", relation.label), ("category", relation.group)):
+        if column is not None:
+            values.append(f"{dialect.quoted(column)} AS {dialect.quoted(name)}")
+            kept += f", {dialect.quoted(name)}"
+    named = replace(relation, label=relation.label and "label", group=relation.group and "category")
+    raw = (
+        f"(\nSELECT {', '.join(values)},\n  {relation.score_value} AS score\n"
+        f"FROM {relation.table}\n) AS scored_records"
+    )
+    source, cell = searched(raw, edges, dialect, kept)
     marked = ""
     if mark is not None:
         marked = f",\n  SUM(records) OVER () AS {TOTAL}, '{mark}' AS {CELLS}"
-    dialect = relation.dialect
     inside = [dialect.is_finite("score")] if dialect.finite or not np.isfinite(low + high) else []
     inside += [f"score >= {dialect.literal(low)}"] if np.isfinite(low) else []
     inside += [f"score <= {dialect.literal(high)}"] if np.isfinite(high) else []
     return f"""SELECT CAST(client AS {dialect.text}) AS client, class, cell, records{marked}
 FROM (
-  SELECT client, class, cell, COUNT(*) AS records
+  SELECT client, class, cell, CAST(SUM(records) AS BIGINT) AS records
   FROM (
-    SELECT client, class,
-      CASE WHEN {" AND ".join(inside)} THEN
-{cell}
-      ELSE {INVALID} END AS cell
-    FROM {relation.scored}
-  ) AS placed_records
+    SELECT client, cell, records,
+      {indent(named.class_value, 6 * " ").lstrip()} AS class
+    FROM (
+      SELECT {kept}, cell, COUNT(*) AS records
+      FROM (
+        SELECT {kept},
+          CASE WHEN {" AND ".join(inside)} THEN
+{indent(cell, 12 * " ")}
+          ELSE {INVALID} END AS cell
+        FROM {source}
+      ) AS placed_records
+      GROUP BY {kept}, cell
+    ) AS grouped_records
+  ) AS classed_records
   GROUP BY client, class, cell
 ) AS counted_records
 ORDER BY client, class, cell"""
@@ -423,10 +446,67 @@ def cell_expression(score: str, edges: Floats, dialect: Dialect) -> str:
     if dialect.bucket is None or not finite.any():
         return tree_expression(score, values[finite], counts[finite], dialect, below)
     # equal edges stay: a score above them is above each of them
-    listed = [dialect.literal(edge) for edge in edges[np.isfinite(edges)]]
-    lines = [", ".join(listed[start : start + 4]) for start in range(0, len(listed), 4)]
-    bucket = dialect.bucket.format(score=score, edges=",\n  ".join(lines))
+    bucket = dialect.bucket.format(score=score, edges=_listed(edges[np.isfinite(edges)], dialect))
     return f"{below} + {bucket}" if below else bucket
+
+
+def _listed(numbers: Floats, dialect: Dialect) -> str:
+    """Numbers in SQL, in lines of 4; infinity as the type of floats has it."""
+    infinity = dialect.infinity or f"CAST('Infinity' AS {dialect.number})"
+    listed = [dialect.literal(each) if np.isfinite(each) else infinity for each in numbers]
+    lines = [", ".join(listed[start : start + 4]) for start in range(0, len(listed), 4)]
+    return ",\n  ".join(lines)
+
+
+def searched(
+    source: str, edges: Floats, dialect: Dialect, kept: str = "client, class"
+) -> tuple[str, str]:
+    """Records with what their cells are found by, and the expression of the cell.
+
+    Where a dialect has arrays, each of nested queries does a step of a binary search: it doubles
+    the place, and adds one where the score is at least the edge there. Places in an array of all
+    edges at one level of a balanced tree are those of its nodes.
+
+    Parameters
+    ----------
+    source : a query of every record's score and other columns, in brackets and named.
+    edges : the inner edges of B cells, ascending, shape (B-1,).
+    dialect : the engine's.
+    kept : the other columns.
+
+    Examples
+    --------
+    >>> source, cell = searched("t", np.array([0.25]), SPARK)
+    >>> print(source)
+    (
+    SELECT client, class, score,
+      2 * 0 + CASE WHEN score >= ARRAY(
+      0.25e0
+    )[0] THEN 1 ELSE 0 END AS place
+    FROM t
+    ) AS searched_records
+    >>> cell
+    'place'
+    """
+    finite = edges[np.isfinite(edges)]
+    if dialect.array is None or not finite.size:
+        return source, cell_expression("score", edges, dialect)
+    depth = int(finite.size).bit_length()
+    nodes = np.append(finite, np.full((1 << depth) - 1 - finite.size, np.inf))
+    place = "0"
+    for level in range(depth):
+        step = 1 << (depth - level)
+        edge = dialect.array.format(
+            numbers=_listed(nodes[(step >> 1) - 1 :: step], dialect), place=place
+        )
+        source = (
+            f"(\nSELECT {kept}, score,\n"
+            f"  2 * {place} + CASE WHEN score >= {edge} THEN 1 ELSE 0 END AS place\n"
+            f"FROM {source}\n) AS searched_records"
+        )
+        place = "place"
+    below = int(np.count_nonzero(edges == -np.inf))
+    return source, f"{below} + place" if below else "place"
 
 
 def tree_expression(
