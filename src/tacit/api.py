@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 import tacit.protocol as tp
-from tacit.data.categories import scored_classes
 from tacit.data.clients import Clients
 from tacit.planning.planner import Choice, choose
 from tacit.results.evaluation import Evaluation
@@ -91,7 +90,7 @@ def _of_frame(frame: Any, **columns: Any) -> Clients:
     if not _is_on_cluster(frame):
         return Clients.from_frame(frame, **columns)
     if _package(frame) == "ibis":
-        from tacit.data.engines.ibis_tables import from_ibis  # noqa: PLC0415 -- slow to import
+        from tacit.data.engines.opening import from_ibis  # noqa: PLC0415 -- slow to import
 
         return from_ibis(frame, **columns)
     from tacit.data.engines.cluster import from_cluster  # noqa: PLC0415 -- slow to import
@@ -247,7 +246,7 @@ def evaluate(
     choice: Choice | None = None
     if named is None:
         most = spending.unit_of(clients, per_person)
-        names = scored_classes(clients.categories)
+        names = clients.scored_classes
         choice = choose(clients.count, clients.records, budget, trust, most, names)
         named = choice.protocol
     setup = evaluating.Setup.of(

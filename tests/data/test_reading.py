@@ -194,10 +194,14 @@ def test_a_table_without_records_is_refused(folder: Path, source: str) -> None:
         clients_of(source, columns)
 
 
-def test_clients_of_several_files_come_in_order_of_file_and_then_of_id(folder: Path) -> None:
-    save("a.parquet", {"score": [0.1, 0.2], "label": [0, 1], "site": [10, 9]})
-    save("b.csv", {"score": [0.3, 0.4], "label": [0, 1], "site": [8, 7]})
-    assert read(["b.csv", "a.parquet"], client="site").names == ("7", "8", "9", "10")
+def test_records_of_one_id_are_one_clients_whatever_their_files(folder: Path) -> None:
+    save("a.parquet", {"score": [0.1, 0.2, None], "label": [0, 1, 1], "site": [10, 9, 9]})
+    save("b.parquet", {"score": [0.3, 0.4, 0.5], "label": [0, None, 1], "site": [9, 10, 10]})
+    clients = read(["b.parquet", "a.parquet"], client="site", missing="drop")
+    assert (clients.names, clients.offsets.tolist()) == (("9", "10"), [0, 2, 4])
+    assert clients.scores.tolist() == [0.3, 0.2, 0.5, 0.1]
+    assert clients.left_out is not None
+    assert clients.left_out.tolist() == [[1, 0], [0, 1]]
 
 
 def test_files_with_one_stem_are_named_by_their_paths(folder: Path) -> None:
@@ -436,11 +440,6 @@ ENDS = ".csv, .csv.gz, .csv.bz2, .tsv, .tsv.gz, .tsv.bz2, .parquet, .pq, .feathe
         ("folder.csv", {}, "folder.csv cannot be read: Is a directory"),
         ("pipe.csv", {}, "pipe.csv cannot be read: it is no regular file"),  # it does not wait
         (["a.csv", "./a.csv"], {}, "duplicate file ./a.csv"),
-        (
-            ["b.parquet", "c.csv"],
-            {"client": "site"},
-            "duplicate client '7', found in both b.parquet and c.csv",
-        ),
         ("a.xlsx", {}, f"files must end in {ENDS}, got a.xlsx; save the sheet as CSV"),
         (
             "a.csv",

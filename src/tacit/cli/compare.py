@@ -11,10 +11,9 @@ import click
 import numpy as np
 
 import tacit
-from tacit.cli import record_options
+from tacit.cli import record_options, sources
 from tacit.cli.setting_options import COMPARISONS, Normalised, SettingsCommand, chosen_protocol
 from tacit.cli.shell import JsonOutput, check_signal, terminable
-from tacit.cli.sources import files_in_memory
 from tacit.data.clients import Clients
 from tacit.data.reading import FileColumns
 from tacit.data.scales import ByFile, by_file
@@ -29,6 +28,7 @@ from tacit.results.text import as_lines
 @record_options.column_option("score", "the first model's scores", required=True)
 @record_options.column_option("versus", "the second model's scores", required=True)
 @record_options.column_option("label", "labels")
+@record_options.database_options
 @record_options.record_options
 @record_options.per_person_option
 @click.option(
@@ -48,8 +48,9 @@ def compare(
 ) -> None:
     """Compare two models by AUC on the records in FILES, a client each.
 
-    FILES are CSV or Parquet. Both AUCs and their difference together spend epsilon once. The noise
-    is exact and comes from the operating system, unless --split or --seed ask for a simulation.
+    FILES are CSV or Parquet, or a database's address. Both AUCs and their difference together spend
+    epsilon once. The noise is exact and comes from the operating system, unless --split or --seed
+    ask for a simulation.
 
     Examples:
       tacit compare models.parquet --client site --score new --versus old --epsilon 1
@@ -64,12 +65,12 @@ def compare(
     """
     asked = SimpleNamespace(**options)
     chosen = chosen_protocol(asked.protocol, settings, COMPARISONS)
-    paths = files_in_memory(asked.files, "compare")
-    models = _models(paths, columns.score, asked.versus)
     record_options.check_runs(vars(columns) | options)
+    sources.check_places(vars(columns) | options)
+    models = _models(record_options.read_files(asked.files), columns.score, asked.versus)
     picture = None if asked.plot is None else PictureFile(asked.plot)
     with record_options.printed_doubts():
-        clients = _read(paths, columns, asked.versus)
+        clients = _read(asked, columns, asked.versus)
     if asked.split is not None:
         clients = record_options.split_clients(clients, asked)
     comparison = tacit.compare(
@@ -94,13 +95,13 @@ def compare(
 
 
 def _models(paths: Sequence[str], score: ByFile, versus: ByFile) -> tuple[str, str]:
-    """What both models are called: their columns in the first file.
+    """What both models are called: their columns in the first file, or in the database.
 
     Raises
     ------
     click.UsageError : for one column of both models, naming it.
     """
-    columns = [by_file(paths, each, "score", "a column") for each in (score, versus)]
+    columns = [by_file(paths or [""], each, "score", "a column") for each in (score, versus)]
     pairs = list(zip(*columns, strict=True))
     for first, second in pairs:
         if first == second:
@@ -108,11 +109,16 @@ def _models(paths: Sequence[str], score: ByFile, versus: ByFile) -> tuple[str, s
     return pairs[0]
 
 
-def _read(files: Sequence[str], columns: FileColumns, versus: ByFile) -> Clients:
+def _read(asked: SimpleNamespace, columns: FileColumns, versus: ByFile) -> Clients:
     """Both models' scores; where files differ in units or columns, two passes read them."""
     one_unit = columns.unit is None or isinstance(columns.unit, str)
     second = versus if isinstance(versus, str) and one_unit else None
-    clients = tacit.read(files, **vars(replace(columns, second=second)))
+    together = replace(columns, second=second)
+    stored = None if second is None else sources.stored_source(asked, together, only_counts=True)
+    if stored is not None:
+        return stored
+    files = sources.files_in_memory(asked.files)
+    clients = tacit.read(files, **vars(together))
     if second is not None:
         return clients
     other = tacit.read(files, **vars(replace(columns, score=versus, person=None)))

@@ -16,7 +16,6 @@ from tacit.cli import evaluate_forms as forms
 from tacit.cli import record_options, sources
 from tacit.cli.setting_options import Normalised, SettingsCommand, as_names, chosen_protocol
 from tacit.cli.shell import JsonOutput, check_signal, one_or_by_name, refuse, terminable
-from tacit.data.categories import scored_classes
 from tacit.data.clients import Clients
 from tacit.data.reading import FileColumns
 from tacit.data.scales import ByFile
@@ -88,8 +87,7 @@ NEEDING_RECORDS = (
     help="With --missing drop: a noisy number of the records left out, for this part of "
     "--epsilon. Without it the result does not say how many, and the screen does.",
 )
-@click.option("--table", metavar="NAME", help="With a database: the table of records.")
-@click.option("--query", metavar="SQL", help="With a database: a query of the records.")
+@record_options.database_options
 @click.option(
     "--counts",
     metavar="FILE",
@@ -202,7 +200,7 @@ def evaluate(
     chosen, clients = _read(asked, chosen, needed if asked.scores is None else columns, names)
     if chosen is None:
         most, count = unit_of(clients, asked.per_person), asked.split or clients.count
-        classes, epsilon = scored_classes(clients.categories), settings.get("epsilon")
+        classes, epsilon = clients.scored_classes, settings.get("epsilon")
         choice = choose(count, clients.records, epsilon, asked.trust, most, classes)
         chosen, reason = choice.protocol, choice.line
         _check_figures(chosen, asked)

@@ -16,9 +16,11 @@ import click
 import tacit
 from tacit.cli.record_options import ledger_rows, printed_doubts
 from tacit.cli.shell import JsonOutput, check_signal, refuse
-from tacit.cli.sources import files_in_memory, say_left_out
+from tacit.cli.sources import files_in_memory, say_left_out, stored_source
+from tacit.data.categories import Groups
 from tacit.data.clients import Clients
-from tacit.data.reading import FileColumns, read_categories
+from tacit.data.engines.stored import StoredGroups
+from tacit.data.reading import FileColumns, check_classes, read_categories
 from tacit.output import PictureFile
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import kind_of
@@ -48,12 +50,7 @@ def evaluate_by_group(
     output : where the result goes.
     """
     with printed_doubts():
-        clients, groups = tacit.read_with_groups(
-            files_in_memory(asked.files, "--groups"),
-            asked.groups,
-            group_names=asked.group_name or None,
-            **vars(columns),
-        )
+        clients, groups = _read_groups(asked, columns, protocol.one_count is not None)
     if not asked.exact:
         say_left_out(clients, asked.names)
     if asked.rescale is not None:
@@ -79,6 +76,21 @@ def evaluate_by_group(
     check_signal(result.has_signal)
 
 
+def _read_groups(
+    asked: SimpleNamespace, columns: FileColumns, only_counts: bool
+) -> tuple[Clients, Groups]:
+    """The clients, and the public groups of their records."""
+    stored = stored_source(asked, columns, asked.groups, asked.group_name, (), only_counts)
+    if stored is not None:
+        return stored, StoredGroups(stored, agreed=bool(asked.group_name))
+    return tacit.read_with_groups(
+        files_in_memory(asked.files),
+        asked.groups,
+        group_names=asked.group_name or None,
+        **vars(columns),
+    )
+
+
 def _without_names(result: GroupedEvaluation) -> GroupedEvaluation:
     groups = (
         replace(each, evaluation=each.evaluation and replace(each.evaluation, participants=()))
@@ -98,12 +110,16 @@ def read_classes(asked: SimpleNamespace, columns: FileColumns, names: tuple[str,
 
     Raises
     ------
-    click.UsageError : for a database, and for labels that are called by file.
+    click.UsageError : for labels that are called by file.
     """
-    files, label = files_in_memory(asked.files, "--scores"), columns.label
+    label, without = columns.label, replace(columns, label=None)
     if not isinstance(label, str):
         raise click.UsageError("with --scores all files have one column of labels")
-    return read_categories(files, label, names, replace(columns, label=None), asked.scores)
+    check_classes(asked.scores, names)
+    stored = stored_source(asked, without, label, names, asked.scores, only_counts=True)
+    if stored is not None:
+        return stored
+    return read_categories(files_in_memory(asked.files), label, names, without, asked.scores)
 
 
 def category_names(

@@ -200,6 +200,11 @@ missing_option = click.option(
     help="Records without a score or a label (empty, NA, NaN, n/d, null): an error, or left out.",
 )
 
+database_options = together(
+    click.option("--table", metavar="NAME", help="With a database: the table of records."),
+    click.option("--query", metavar="SQL", help="With a database: a query of the records."),
+)
+
 record_options = together(
     click.option(
         "--unit",
@@ -335,6 +340,7 @@ def split_clients(clients: Clients, asked: SimpleNamespace, by: Any = "uniform")
         clients, _ = counted_clients(pooled, most, ClientState(), SimulatedNoise(split_seed))
         # all of these count: each may be of another person
         persons = np.arange(clients.records).astype(DIGESTS)
+    clients = clients if clients.at_hand else clients.part(0, clients.count)
     dealt = Clients.split(
         clients.scores,
         clients.labels,

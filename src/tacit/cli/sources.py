@@ -13,6 +13,7 @@ from tacit.cli.shell import complain, progress_of, refuse
 from tacit.data.clients import Clients
 from tacit.data.columns import check_rule
 from tacit.data.engines.opening import files_of, is_address, stored_clients
+from tacit.data.engines.stored import StoredClients
 from tacit.data.form import PLAIN
 from tacit.data.reading import FileColumns, read_columns
 from tacit.data.scales import Units
@@ -27,6 +28,19 @@ def check_source(params: Mapping[str, Any]) -> None:
         raise click.UsageError("--counts cannot be used with FILES")
     if counts is None and not files:
         raise click.UsageError("Missing argument 'FILES...'.")
+    check_places(params)
+    if not check_rule(params["missing"]):
+        refuse("{} needs --missing drop", params, "count_missing")
+        return
+    sentence = "--missing drop cannot be used with {}"
+    remedy = "leave records without a value out of the files first"
+    refuse(f"{sentence}: {remedy}", params, "scores", "private_group")
+    refuse(sentence, params, "counts")
+
+
+def check_places(params: Mapping[str, Any]) -> None:
+    """Refuse files and a database together, and options that name a part of it without one."""
+    files = params["files"]
     addresses = [file for file in files if is_address(file)]
     if addresses and len(files) > 1:
         raise click.UsageError("a database's address must be the only one of FILES")
@@ -38,20 +52,42 @@ def check_source(params: Mapping[str, Any]) -> None:
         )
     if addresses and len(named) != 1:
         raise click.UsageError("a database needs --table or --query, one of them")
-    if not check_rule(params["missing"]):
-        refuse("{} needs --missing drop", params, "count_missing")
-        return
-    if addresses:
-        raise click.UsageError(
-            "--missing drop needs files, not a database: leave records out in --query"
-        )
-    sentence = "--missing drop cannot be used with {}"
-    remedy = "leave records without a value out of the files first"
-    refuse(f"{sentence}: {remedy}", params, "scores", "private_group")
-    refuse(sentence, params, "counts")
 
 
-def files_in_memory(files: Sequence[str], option: str) -> list[str]:
+def stored_source(
+    asked: SimpleNamespace,
+    columns: FileColumns,
+    group: str | None = None,
+    names: Sequence[str] = (),
+    scores: tuple[str, ...] = (),
+    only_counts: bool = False,
+) -> StoredClients | None:
+    """Clients of databases, patterns and large files; None where these are read into memory.
+
+    Parameters
+    ----------
+    asked : the options of the command.
+    columns, group, scores, only_counts : as ``stored_clients`` takes them.
+    names : the agreed names of groups or classes.
+    """
+    return stored_clients(
+        asked.files,
+        columns,
+        table=asked.table,
+        query=asked.query,
+        group=group,
+        group_names=tuple(names),
+        scores=scores,
+        only_counts=only_counts,
+        progress=partial(progress_of, label="records"),
+    )
+
+
+IN_MEMORY = "--separator or --decimal"
+"""Options that an engine does not know."""
+
+
+def files_in_memory(files: Sequence[str], option: str = IN_MEMORY) -> list[str]:
     """The files of patterns and folders, where an option needs all records in memory.
 
     Raises
@@ -89,23 +125,12 @@ def read_source(
             )
         return _read_counted(asked, protocol, columns.unit)
     called, names = group or (None, ())
-    stored = stored_clients(
-        asked.files,
-        columns,
-        table=asked.table,
-        query=asked.query,
-        group=called,
-        group_names=names,
-        only_counts=protocol is None or protocol.one_count is not None,
-        progress=partial(progress_of, label="records"),
-    )
+    only_counts = protocol is None or protocol.one_count is not None
+    stored = stored_source(asked, columns, called, names, (), only_counts)
     if stored is not None:
         return protocol, stored
-    if is_address(asked.files[0]):
-        raise click.UsageError(
-            "--second, --positive, --separator and --decimal need files, not a database"
-        )
-    return protocol, read_columns(columns.of_files(files_of(asked.files), called, names))[0]
+    files = files_in_memory(asked.files)
+    return protocol, read_columns(columns.of_files(files, called, names))[0]
 
 
 def counted_once(protocol: Protocol) -> OneCount:

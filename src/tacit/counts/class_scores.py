@@ -31,6 +31,7 @@ def scores_by_class(
     ------
     DataError : for clients of other classes than the agreed ones.
     """
+    clients = clients if clients.at_hand else clients.part(0, clients.count)
     known = clients.categories
     if known is not None and known.scores is not None:
         if known.names != classes:
@@ -70,6 +71,7 @@ def one_against_rest(clients: Clients, scores: Floats, classes: Integers) -> Ite
     scores : of all classes, shape (M, C).
     classes : of the records, shape (M,).
     """
+    clients = clients if clients.at_hand else clients.part(0, clients.count)
     plain = replace(clients, categories=None)
     for number in range(scores.shape[1]):
         column = np.ascontiguousarray(scores[:, number])

@@ -132,11 +132,7 @@ class Influences:
         ------
         DataError : for a client with more than ``MOST_RECORDS``.
         """
-        if clients.sizes.max() > MOST_RECORDS:
-            raise DataError(
-                f"influences are summed over at most {MOST_RECORDS:,} records of a client, got "
-                f"{clients.sizes.max():,}: split it into several"
-            )
+        check_sizes(clients)
         lead = self.area.shape
         same_cells = np.array_equal(self.positives.edges, self.negatives.edges)
         if not clients.at_hand:
@@ -202,6 +198,20 @@ class Influences:
         made[..., ~positive] = _fixed(beating * weights[..., 1])
         least, largest = self.ends
         return np.clip(made, least[..., np.newaxis], largest[..., np.newaxis])
+
+
+def check_sizes(clients: Clients) -> None:
+    """Refuse a client whose sum could wrap.
+
+    Raises
+    ------
+    DataError : for a client with more than ``MOST_RECORDS``.
+    """
+    if clients.sizes.max() > MOST_RECORDS:
+        raise DataError(
+            f"influences are summed over at most {MOST_RECORDS:,} records of a client, got "
+            f"{clients.sizes.max():,}: split it into several"
+        )
 
 
 def _moments(clients: Clients, function: ScoreDistribution) -> Floats:

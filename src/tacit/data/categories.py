@@ -50,6 +50,23 @@ def is_permuted(columns: tuple[str, ...], names: tuple[str, ...]) -> bool:
     return columns != names and set(columns) == set(names)
 
 
+def texts_of(names: tuple[str, ...], found: Sequence[str]) -> tuple[str, ...]:
+    """What records have for each of the names: the name, or its index where none is a name.
+
+    Parameters
+    ----------
+    names : the agreed names.
+    found : the different texts of all records.
+
+    Examples
+    --------
+    >>> texts_of(("cat", "dog"), ["0", "1"]), texts_of(("cat", "dog"), ["dog"])
+    (('0', '1'), ('cat', 'dog'))
+    """
+    are_indices = all(text.isdecimal() for text in found) and not set(names) & set(found)
+    return tuple(map(str, range(len(names)))) if are_indices else names
+
+
 @dataclass(frozen=True, eq=False)
 class Categories:
     """Which of several agreed names each record has; only the list of names is public.
@@ -100,10 +117,8 @@ class Categories:
         listed = tuple(str(name) for name in names)
         array = as_keys(values, "labels")
         distinct, inverse = np.unique(array.astype(str), return_inverse=True)
-        index = {name: number for number, name in enumerate(listed)}
-        is_index = all(name.isdecimal() for name in distinct.tolist())
-        if is_index and not index.keys() & set(distinct.tolist()):
-            index = {str(number): number for number in range(len(listed))}
+        texts = texts_of(listed, distinct.tolist())
+        index = {name: number for number, name in enumerate(texts)}
         for number, name in enumerate(distinct.tolist()):
             if name not in index:
                 row = int(np.argmax(inverse == number)) + 1
@@ -140,17 +155,6 @@ class Categories:
             raise DataError("all batches must have scores of every class, or none of them")
         scores = np.concatenate(matrices) if matrices else None
         return cls(known[0].names, np.concatenate([p.of_record for p in known]), scores)
-
-
-def scored_classes(known: Categories | None) -> tuple[str, ...]:
-    """The names of the classes where records have a score of each; empty for groups and for none.
-
-    Examples
-    --------
-    >>> scored_classes(None)
-    ()
-    """
-    return () if known is None or known.scores is None else known.names
 
 
 def _validate(categories: Categories) -> None:
@@ -245,6 +249,27 @@ class Groups:
             return cls(present_names, index.astype(np.int64))
         agreed = tuple(map(str, names))
         return cls(agreed, _indices(present_names, agreed)[index], agreed=True)
+
+    @property
+    def records(self) -> int:
+        """M, the number of records."""
+        return self.of_record.size
+
+    def taken(self, clients: Batch, inside: NDArray[np.bool_] | None) -> Groups:
+        """The groups of the records that count.
+
+        Parameters
+        ----------
+        clients : with these records.
+        inside : which of all records these are, shape (M,); None where they are stored.
+
+        Raises
+        ------
+        DataError : for clients whose records are stored.
+        """
+        if inside is None:
+            raise DataError("groups of persons' records need the records in memory: tacit.read")
+        return replace(self, of_record=self.of_record[inside])
 
     @property
     def sizes(self) -> NDArray[np.int64]:

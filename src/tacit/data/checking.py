@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -165,3 +165,32 @@ def check_unit_of(
         raise DataError(
             f"scores in {unit} must be from {low:g} to {high:g}, got {wrong[0]} in {wrong[1]}"
         )
+
+
+def all_or_none(
+    called: str, columns: Sequence[Any], joined: Callable[[Any], Any] = np.concatenate
+) -> Any:
+    """A column of all batches, which all have it, or none has."""
+    known = [column for column in columns if column is not None]
+    if known and len(known) < len(columns):
+        raise DataError(f"{len(known)} of {len(columns)} batches have {called}: all must, or none")
+    return joined(known) if known else None
+
+
+def all_left_out(parts: Sequence[Any]) -> NDArray[np.int64] | None:
+    """What was left out of all batches; of one that says nothing, no record was."""
+    if all(part.left_out is None for part in parts):
+        return None
+    counts = [
+        np.zeros((2, part.count), dtype=np.int64) if part.left_out is None else part.left_out
+        for part in parts
+    ]
+    return np.concatenate(counts, axis=1)
+
+
+def common_unit(parts: Sequence[Any]) -> str | None:
+    """The unit of all batches; a batch of unknown unit fits no other."""
+    units = sorted({part.unit or "no named unit" for part in parts})
+    if len(units) > 1:
+        raise DataError(f"batches of one unit can be put together, got {' and '.join(units)}")
+    return parts[0].unit

@@ -20,11 +20,14 @@ from tacit.data.categories import Categories
 from tacit.data.checking import (
     SECOND,
     WEIGHTED,
+    all_left_out,
+    all_or_none,
     as_keys,
     as_labels,
     as_scores,
     check_sizes,
     columns_of,
+    common_unit,
     validate_clients,
 )
 from tacit.data.errors import DataError
@@ -271,8 +274,12 @@ class Clients:
         (1, 10, 4)
         """
         # stored clients are clients: a module that extends this one
-        stored = import_module("tacit.data.engines.stored")
-        counted = stored.CountedRecords(as_scores(edges), np.asarray(counts), tuple(names), ends)
+        counts_file, stored = map(
+            import_module, ("tacit.data.engines.counts_file", "tacit.data.engines.stored")
+        )
+        counted = counts_file.CountedRecords(
+            as_scores(edges), np.asarray(counts), tuple(names), ends
+        )
         made: Clients = stored.StoredClients(counted, unit)
         return made
 
@@ -318,11 +325,11 @@ class Clients:
             np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
             tuple(name for part in parts for name in part.names),
             any(part.simulated for part in parts),
-            _all_or_none(SECOND, [part.second for part in parts]),
-            _common_unit(parts),
-            _all_or_none("persons", [part.persons for part in parts]),
-            _all_or_none("categories", [part.categories for part in parts], Categories.concatenate),
-            _all_left_out(parts),
+            all_or_none(SECOND, [part.second for part in parts]),
+            common_unit(parts),
+            all_or_none("persons", [part.persons for part in parts]),
+            all_or_none("categories", [part.categories for part in parts], Categories.concatenate),
+            all_left_out(parts),
         )
 
     @property
@@ -373,6 +380,17 @@ class Clients:
     def ends(self) -> tuple[float, float]:
         """The least and the largest score."""
         return float(self.scores.min()), float(self.scores.max())
+
+    @property
+    def second_as_scores(self) -> Clients | None:
+        """The clients with their second values in place of scores; None where they have none."""
+        return None if self.second is None else replace(self, scores=self.second, second=None)
+
+    @property
+    def scored_classes(self) -> tuple[str, ...]:
+        """The names of the classes where records have a score of each."""
+        known = self.categories
+        return () if known is None or known.scores is None else known.names
 
     @property
     def category_names(self) -> tuple[str, ...]:
@@ -475,8 +493,10 @@ class Clients:
             left_out=None if self.left_out is None else self.left_out[:, start:stop],
         )
 
-    def taken(self, which: slice | NDArray[np.bool_], offsets: NDArray[np.int64]) -> Clients:
-        """Some of the records, cut by other offsets."""
+    def taken(
+        self, which: slice | NDArray[np.bool_ | np.int64], offsets: NDArray[np.int64]
+    ) -> Clients:
+        """Some of the records, or all in another order, cut by other offsets."""
         return replace(self, offsets=offsets, _checked=True, **_taken(columns_of(self), which))
 
     def digest(self, key: bytes, with_scores: bool = True) -> bytes:
@@ -567,32 +587,3 @@ def _as_columns(
 def _taken(columns: dict[str, Any], which: Any) -> dict[str, Any]:
     """The columns of some records, or of all in another order."""
     return {name: None if each is None else each[which] for name, each in columns.items()}
-
-
-def _all_or_none(
-    called: str, columns: Sequence[Any], joined: Callable[[Any], Any] = np.concatenate
-) -> Any:
-    """A column of all batches, which all have it, or none has."""
-    known = [column for column in columns if column is not None]
-    if known and len(known) < len(columns):
-        raise DataError(f"{len(known)} of {len(columns)} batches have {called}: all must, or none")
-    return joined(known) if known else None
-
-
-def _all_left_out(parts: Sequence[Any]) -> NDArray[np.int64] | None:
-    """What was left out of all batches; of one that says nothing, no record was."""
-    if all(part.left_out is None for part in parts):
-        return None
-    counts = [
-        np.zeros((2, part.count), dtype=np.int64) if part.left_out is None else part.left_out
-        for part in parts
-    ]
-    return np.concatenate(counts, axis=1)
-
-
-def _common_unit(parts: Sequence[Any]) -> str | None:
-    """The unit of all batches; a batch of unknown unit fits no other."""
-    units = sorted({part.unit or "no named unit" for part in parts})
-    if len(units) > 1:
-        raise DataError(f"batches of one unit can be put together, got {' and '.join(units)}")
-    return parts[0].unit

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import shlex
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any, Literal, get_args
@@ -21,7 +21,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tacit.data.checking import MUST_BE_EXACT, ROUNDED, SCORES, SECOND
 from tacit.data.errors import DataError, DataWarning, no_column
@@ -533,25 +533,42 @@ def left_out_records(
     """
     if records.missing is None:
         return None
-    texts, place = [source] * records.missing.size, {source: 0}
+    texts, ids = [source] * records.missing.size, [source]
     if records.missing_ids is not None:
+        ids = list(map(str, names))
         texts = ["" if name is None else str(name) for name in records.missing_ids.to_pylist()]
-        place = {str(name): index for index, name in enumerate(names)}
-    if "" in texts:
+    found, index = np.unique(np.array(texts, dtype=np.str_), return_inverse=True)
+    counts = np.zeros((found.size, 2), dtype=np.int64)
+    np.add.at(counts, (index, records.missing.astype(np.int64)), 1)
+    return left_out_by_client(dict(zip(found.tolist(), counts, strict=True)), ids, source)
+
+
+def left_out_by_client(
+    counts: Mapping[str, ArrayLike], ids: Sequence[str], source: str
+) -> NDArray[np.int64]:
+    """What ``left_out_records`` says, of the numbers of each client.
+
+    Parameters
+    ----------
+    counts : records without a score, and with one but no label, by the client's id, which is
+        empty where there is none.
+    ids : of the clients that have complete records, in their order.
+    source : the file or table.
+    """
+    if "" in counts and "" not in ids:
         raise DataError(f"a record without a score or label has no client in {source}")
-    owners = np.array([place.get(name, -1) for name in texts], dtype=np.int64)
-    known, unknown = owners >= 0, set(texts) - place.keys()
+    nothing = np.zeros(2, dtype=np.int64)
+    made = np.array([counts.get(name, nothing) for name in ids], dtype=np.int64).T
+    unknown = counts.keys() - set(ids)
     if unknown:
+        incomplete = sum(int(np.sum(counts[name])) for name in unknown)
         warnings.warn(
             f"{len(unknown):,} client{'s' * (len(unknown) > 1)} of {source} with no complete "
-            f"record, {np.count_nonzero(~known):,} incomplete in all, take no part and are not "
-            "counted",
+            f"record, {incomplete:,} incomplete in all, take no part and are not counted",
             MissingWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
-    counts = np.zeros((2, len(place)), dtype=np.int64)
-    np.add.at(counts, (records.missing[known].astype(np.int64), owners[known]), 1)
-    return counts
+    return made
 
 
 def dealt_out(left_out: NDArray[np.int64] | None, clients: int) -> NDArray[np.int64] | None:

@@ -12,8 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 
+from tacit.arrays import Integers
 from tacit.data.categories import Categories, Groups, is_permuted
 from tacit.data.clients import Clients
 from tacit.data.columns import (
@@ -29,6 +31,7 @@ from tacit.data.columns import (
 from tacit.data.errors import DataError
 from tacit.data.form import LIKELY_NEGATIVE, PLAIN, FileForm
 from tacit.data.persons import spread_persons, warn_of_spread
+from tacit.data.ragged import client_order
 from tacit.data.scales import ByFile, Units, by_file, check_scales, in_one_unit, units_of
 from tacit.data.tables import (
     BATCH_ROWS,
@@ -133,9 +136,10 @@ def read(
         out has ``"score"``.
     label : the column of labels, 0/1 or true/false, or a mapping as for scores; None for records
         without labels, which are then all 0.
-    client : the column of client ids, integers or strings; CSV ids are strings, as written. Clients
-        come in order of file and then of id. Without it each file is one client, named by its stem,
-        or by its path as given where several files have that stem.
+    client : the column of client ids, integers or strings; CSV ids are strings, as written. Records
+        of one id are one client's, whatever their files; clients come in order of their ids.
+        Without it each file is one client, named by its stem, or by its path as given where several
+        files have that stem.
     second : the column of a second value of each record, finite numbers; None where there is none.
     unit : what the scores are: ``"probability"`` (from 0 to 1), ``"percent"``, ``"log-odds"`` or
         ``"real"`` (any numbers, as ranking needs), or a mapping from paths as given to such words;
@@ -153,10 +157,10 @@ def read(
     ------
     DataError : when a file is missing, unreadable, without records, given twice, or changed while
         it was being read; when it lacks a column; when a score or second value is not a finite
-        number, a label not 0 or 1, or a value missing, naming file, row and value; when two files
-        hold the same client; when a score cannot be of its unit, units do not go together, or
-        no unit is named and files with labels are evidently of different scales. Row 17 is a
-        file's 17th record, the header not counted; of a file of text the line is named too.
+        number, a label not 0 or 1, or a value missing, naming file, row and value; when a score
+        cannot be of its unit, units do not go together, or no unit is named and files with labels
+        are evidently of different scales. Row 17 is a file's 17th record, the header not counted;
+        of a file of text the line is named too.
 
     Warns
     -----
@@ -249,6 +253,22 @@ def read_categories(
     >>> clients.categories.names, clients.categories.of_record.tolist()
     (('flu', 'cold'), [1, 0])
     """
+    check_classes(scores, names)
+    return read_columns(columns.of_files(paths, group, names, scores))[0]
+
+
+def check_classes(scores: tuple[str, ...], names: Sequence[str]) -> None:
+    """Refuse columns of scores that are not those of the classes, in their order.
+
+    Parameters
+    ----------
+    scores : the columns' names; empty where a record has one score.
+    names : the classes.
+
+    Raises
+    ------
+    DataError : for another number of them, and for the classes' names in another order.
+    """
     if scores and not 2 <= len(scores) == len(names):
         raise DataError(
             f"every class needs a column of scores, got {len(scores)} columns for "
@@ -259,7 +279,6 @@ def read_categories(
             f"columns of scores must be in the order of the classes, {', '.join(names)}, "
             f"got {', '.join(scores)}"
         )
-    return read_columns(columns.of_files(paths, group, names, scores))[0]
 
 
 def clients_of_table(table: Table, columns: Columns) -> Clients:
@@ -332,15 +351,45 @@ def together(records: Mapping[str, Records], columns: Mapping[str, Columns]) -> 
         for source, name in zip(sources, file_names(sources), strict=True)
     ]
     clients = [part for part, _ in parts]
-    if first.client is not None:
-        _refuse_shared_clients(sources, clients)
     if first.label is not None:
         check_scales(sources, clients, units)
     clients = in_one_unit(clients, units)
-    made = clients[0] if len(parts) == 1 else Clients.concatenate(clients)
+    groups = None if first.group is None else np.concatenate([groups for _, groups in parts])
+    if len(parts) == 1:
+        made = clients[0]
+    elif first.client is None:
+        made = Clients.concatenate(clients)
+    else:
+        are_numbers = all(pa.types.is_integer(part.ids.type) for part in records.values())
+        made, order = _by_id(clients, int if are_numbers else str)
+        groups = None if groups is None else groups[order]
     if made.persons is not None:
         warn_of_spread(spread_persons(made.persons, made.offsets))
-    return made, None if first.group is None else np.concatenate([groups for _, groups in parts])
+    return made, groups
+
+
+def _by_id(parts: Sequence[Clients], kind: type[int | str]) -> tuple[Clients, Integers]:
+    """The clients of several files in order of their ids, and the order of the records.
+
+    Records of one id are one client's, whatever their files.
+
+    Parameters
+    ----------
+    parts : the clients of each file.
+    kind : what the ids are.
+    """
+    names = sorted({name for part in parts for name in part.names}, key=kind)
+    place = {name: index for index, name in enumerate(names)}
+    owners = np.array([place[name] for part in parts for name in part.names])
+    apart = Clients.concatenate([replace(part, names=(), _checked=True) for part in parts])
+    order = client_order(owners[apart.client_of_record], len(names))
+    sizes = np.bincount(owners, apart.sizes, len(names)).astype(np.int64)
+    made = apart.taken(order, np.concatenate(([0], np.cumsum(sizes))))
+    left_out = apart.left_out
+    if left_out is not None:
+        left_out = np.stack([np.bincount(owners, each, len(names)) for each in left_out])
+        left_out = left_out.astype(np.int64)
+    return replace(made, names=tuple(names), left_out=left_out), order
 
 
 def _refuse_strange_words(records: Mapping[str, Records]) -> None:
@@ -393,15 +442,6 @@ def _categories(records: Records, names: tuple[str, ...]) -> Categories:
     if records.scores.ndim > 1:
         return Categories.of_values(names, records.groups, records.scores)
     return Categories(names, Groups.from_arrays(records.groups, names=names).of_record)
-
-
-def _refuse_shared_clients(sources: list[str], parts: list[Clients]) -> None:
-    source_of: dict[str, str] = {}
-    for source, part in zip(sources, parts, strict=True):
-        for name in part.names:
-            first = source_of.setdefault(name, source)
-            if first != source:
-                raise DataError(f"duplicate client {name!r}, found in both {first} and {source}")
 
 
 @dataclass(frozen=True)

@@ -96,17 +96,16 @@ def evaluate_groups(
         engine=engine,
         ledger=ledger,
     )
-    if groups.of_record.size != clients.records:
-        raise tp.DataError(f"{clients.records} records but {groups.of_record.size} groups")
+    if groups.records != clients.records:
+        raise tp.DataError(f"{clients.records} records but {groups.records} groups")
     seeds = _seeds(seed, len(groups.names))
-    if setup.inside is None:
-        raise tp.DataError("groups of persons' records need the records in memory: tacit.read")
-    groups, most = replace(groups, of_record=groups.of_record[setup.inside]), setup.per_person
+    groups, most = groups.taken(setup.clients, setup.inside), setup.per_person
     hidden = protocol.guarantee.hides_presence
     setup.debit(spending.per_record(protocol, most), exact=exact)
+    sizes = None if hidden else groups.sizes
     results, costs = [], []
     for index, name in enumerate(groups.names):
-        size = None if hidden else int(groups.sizes[index])
+        size = None if sizes is None else int(sizes[index])
         if size is not None and size < 2:
             reason = f"an evaluation needs at least two records, got {size}"
             results.append(Group(name, size, None, reason))

@@ -53,8 +53,12 @@ class Server:
         self.owner.execute(statement.encode(), values or None)
 
     def fill(self, name: str, records: pa.Table) -> None:
-        """A table of records, whose other columns than scores and labels are texts."""
-        usual = {"score": "double precision", "label": "integer"}
+        """A table of records, whose columns are numbers, labels or texts."""
+        usual = {"label": "integer"} | {
+            field.name: "double precision"
+            for field in records.schema
+            if pa.types.is_floating(field.type)
+        }
         columns = [f"{column} {usual.get(column, 'text')}" for column in records.column_names]
         self.run(f"CREATE TABLE {name} ({', '.join(columns)})")
         with self.owner.cursor() as cursor, cursor.copy(f"COPY {name} FROM STDIN") as copy:

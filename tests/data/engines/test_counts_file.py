@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 import tacit
 from tacit.data.clients import Clients
 from tacit.data.engines.connections import DuckDBEngine, parquet_table
-from tacit.data.engines.counts_file import read_counts
+from tacit.data.engines.counts_file import CountedRecords, read_counts
 from tacit.data.engines.statements import DUCKDB, Relation, counting_statement
-from tacit.data.engines.stored import CountedRecords, StoredClients
+from tacit.data.engines.stored import StoredClients
 from tacit.data.errors import DataError
 from tacit.protocol.conversation import Protocol
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC

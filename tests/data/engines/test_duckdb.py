@@ -129,7 +129,7 @@ def test_a_database_of_duckdb_is_only_read(tmp_path: Path) -> None:
         ("score", [0.5, None], "column 'score' has no value in a record of .*, client 'b'; fill"),
         ("label", [1, None], "column 'label' has no value in a record of .*, client 'b'; fill"),
         ("label", [1, 2], "labels must be 0 or 1, got 2 in a record of"),
-        ("label", ["yes", "no"], "column 'label' of .* must hold 0/1 or booleans, got type text"),
+        ("label", ["yes", "no"], "labels must be 0 or 1, got .no. in .*: --positive yes"),
         ("score", ["0.5", "high"], "column 'score' of .* must hold numbers, got type text"),
         ("score", [0.5, np.nan], "scores must be finite numbers, got nan in a record of"),
         ("score", [0.5, np.inf], "scores must be finite numbers, got inf in a record of"),

@@ -13,8 +13,9 @@ import pytest
 from click.testing import Result
 
 import tacit
+from tacit.data.engines.counts_file import CountedRecords
 from tacit.data.engines.opening import from_database, from_files
-from tacit.data.engines.stored import CountedRecords, StoredClients
+from tacit.data.engines.stored import StoredClients
 from tests.classified import GROUPS, group_clients
 from tests.data.engines.conftest import Server, database
 from tests.terminal import run

@@ -331,9 +331,9 @@ class ClusterRecords(Stored):
         """
         none = np.zeros(0, dtype=np.int64)
         groups = Categories(self.groups, none) if self.groups else None
-        blank = numbers(
-            batch_of(none.astype(float), none.astype(np.int8), none, len(self._all), groups)
-        )
+        columns: dict[str, Any] = {"scores": none.astype(float), "labels": none.astype(np.int8)}
+        columns |= {} if groups is None else {"categories": groups}
+        blank = numbers(batch_of(columns, none, len(self._all)))
         rows = self._added(partial(self._reader.totals, self._all, numbers), TOTALS)
         places = rows["place"].to_numpy()
         made = np.zeros(blank.size + self._marks.size, dtype=np.int64)

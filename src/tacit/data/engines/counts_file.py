@@ -1,20 +1,25 @@
-"""Counts by client, class and cell in a CSV file, as an engine returned them."""
+"""Counts by client, class and cell, as an engine returned them, and a CSV file of them."""
 
 from __future__ import annotations
 
+import hmac
 import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tacit.arrays import Floats
+from tacit.arrays import Floats, Integers
 from tacit.data.clients import Clients
+from tacit.data.engines.pieces import ScorePieces
+from tacit.data.engines.ranking import Ascending
 from tacit.data.engines.statements import CELL, CELLS, CLASS, CLIENT, INVALID, RECORDS, TOTAL
-from tacit.data.engines.stored import CountedRecords, StoredClients
+from tacit.data.engines.stored import Stored, StoredClients
 from tacit.data.errors import DataError
 from tacit.data.form import PLAIN
 from tacit.data.tables import opened_table
+from tacit.data.units import LinearMap
 
 COLUMNS = (CLIENT, CLASS, CELL, RECORDS, TOTAL, CELLS)
 
@@ -22,6 +27,146 @@ WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 
 MOST_RECORDS = 1 << 53
 """So many records are an error, and their sums would not be exact."""
+
+
+class CountedRecords(Stored):
+    """Counts of records by client, class and cell, as an engine returned them.
+
+    Parameters
+    ----------
+    edges : the inner edges of the cells, ascending, shape (B-1,).
+    by_cell : positives and negatives by cell and client, shape (2, B, K), or (G, 2, B, K) where
+        they were counted for each of G private groups.
+    names : one name a client.
+    ends : the least and the largest score there can be.
+    groups : the names of the groups; empty for none.
+    per_person : the most records of a person that were counted at a client; 0 where nothing is
+        known of persons.
+    all_clients : whether a client may be without records.
+
+    Raises
+    ------
+    DataError : for counts of another shape, below 0, or of a client without records.
+    """
+
+    def __init__(
+        self,
+        edges: Floats,
+        by_cell: Integers,
+        names: tuple[str, ...] = (),
+        ends: tuple[float, float] = (0.0, 1.0),
+        groups: tuple[str, ...] = (),
+        per_person: int = 0,
+        all_clients: bool = False,
+    ) -> None:
+        by_cell = np.asarray(by_cell)
+        shape = (*(len(groups),) * bool(groups), 2, edges.size + 1)
+        if by_cell.shape[:-1] != shape or not by_cell.shape[-1]:
+            listed = ", ".join(map(str, shape))
+            raise DataError(f"counts must have shape ({listed}, K), got {by_cell.shape}")
+        if by_cell.dtype.kind not in "iu" or np.any(by_cell < 0):
+            raise DataError("counts must be whole numbers of at least 0")
+        self.edges, self.by_cell = edges, by_cell.astype(np.int64)
+        self.names, self.ends, self.groups = names, ends, groups
+        self.per_person, self.knows_persons = per_person, per_person > 0
+        by_class = self.by_cell.sum(axis=-2).reshape(-1, 2, by_cell.shape[-1]).sum(axis=0)
+        self.sizes, self.positives = by_class.sum(axis=0), by_class[0]
+        empty = np.flatnonzero(self.sizes == 0)
+        if empty.size and not all_clients:
+            name = names[empty[0]] if names else f"client {empty[0]}"
+            raise DataError(f"{name} has no records")
+
+    def counts(self, edges: Floats, by_group: bool = False) -> Integers:
+        """The counts in cells that are made of counted cells.
+
+        Raises
+        ------
+        DataError : for an edge inside a counted cell.
+        """
+        low, high = self.ends
+        inner = (edges > low) & (edges <= high)
+        places = np.searchsorted(self.edges, edges)
+        known = np.append(self.edges, np.inf)[np.minimum(places, self.edges.size)] == edges
+        if np.any(inner & ~known):
+            wrong = edges[inner & ~known][0]
+            raise DataError(
+                f"the records were counted in cells without an edge at {wrong:.17g}, which this "
+                "protocol needs: count them by the statement that tacit sql prints for the same "
+                "settings"
+            )
+        # cells below the first edge, between neighbouring ones, and from the last one on
+        starts = np.where(edges <= low, 0, np.where(edges > high, self.edges.size + 1, places + 1))
+        counts = self.by_cell.reshape(-1, 2, *self.by_cell.shape[-2:])
+        below = np.insert(np.cumsum(counts, axis=2), 0, 0, axis=2)
+        bounds = np.concatenate(([0], starts, [self.edges.size + 1]))
+        in_cells = np.diff(below[:, :, bounds], axis=2)
+        return in_cells if by_group else in_cells.sum(axis=0)
+
+    def of_group(self, group: int, all_clients: bool = False) -> CountedRecords:
+        """The counts of a group, at the clients that hold some of it, or at all clients."""
+        kept = self.by_cell[group]
+        inside = np.flatnonzero(kept.sum(axis=(0, 1)) + all_clients)
+        names = tuple(self.names[index] for index in inside) if self.names else ()
+        return CountedRecords(
+            self.edges, kept[..., inside], names, self.ends, all_clients=all_clients
+        )
+
+    def sums(self, pieces: ScorePieces, maps: Sequence[LinearMap] = ()) -> None:
+        """None: counts say nothing of scores inside a cell."""
+
+    def batches(self) -> Iterator[Clients]:
+        """No record is known.
+
+        Raises
+        ------
+        DataError : always.
+        """
+        raise self._unknown
+
+    def ascending(self) -> Iterator[Ascending]:
+        """No record is known.
+
+        Raises
+        ------
+        DataError : always.
+        """
+        raise self._unknown
+
+    def counted(self, per_person: int, seed: bytes) -> Stored:
+        """The same counts, of which it is not said again whose they are.
+
+        Raises
+        ------
+        DataError : for another number of a person's records than was counted.
+        """
+        if per_person != self.per_person:
+            raise DataError(
+                f"at most {self.per_person} records of a person were counted, got "
+                f"per_person={per_person}"
+            )
+        return CountedRecords(self.edges, self.by_cell, self.names, self.ends, self.groups)
+
+    def pooled(self) -> Stored:
+        """No record is known.
+
+        Raises
+        ------
+        DataError : always.
+        """
+        raise self._unknown
+
+    def digest(self, key: bytes) -> bytes:
+        """HMAC-SHA256 of the cells and their counts."""
+        content = b"".join(each.tobytes() for each in (self.edges, self.by_cell))
+        shape = repr((self.by_cell.shape, self.ends, self.names, self.groups)).encode()
+        return hmac.digest(key, shape + content, "sha256")
+
+    @property
+    def _unknown(self) -> DataError:
+        return DataError(
+            "only counts of these records are known, and this protocol needs the records: take "
+            "one that counts once (tacit evaluate --counts says which), or the records themselves"
+        )
 
 
 def read_counts(

@@ -18,12 +18,9 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from tacit.data.clients import Clients
 from tacit.data.engines import statements
 from tacit.data.engines.connections import without_user
-from tacit.data.engines.records import EngineRecords, Progress, unshown
 from tacit.data.engines.statements import DIALECTS, DUCKDB, ConstantTable, Dialect, Relation
-from tacit.data.engines.stored import StoredClients
 from tacit.data.errors import DataError
 from tacit.data.tables import reason
 from tacit.extras import extra
@@ -44,7 +41,7 @@ class IbisEngine:
     Parameters
     ----------
     source : what errors call the table.
-    table : the table expression.
+    table : the table expression; statements read it as ``records``.
 
     Raises
     ------
@@ -53,6 +50,7 @@ class IbisEngine:
 
     most_cells = 1 << 12  # sqlglot reads a statement of 4,096 cells in 5 s
     batch_rows = 1 << 17
+    records = RECORDS
 
     def __init__(self, source: str, table: Any) -> None:
         self.source = source
@@ -68,16 +66,13 @@ class IbisEngine:
         """In which statements are written."""
         return SAME.get(self._backend.name, DIALECTS.get(self._backend.name, PLAIN))
 
-    def relation(self, score: str, label: str | None) -> Relation:
-        """The table with its columns of scores and labels."""
-        return Relation(self.dialect, RECORDS, score, label)
-
     def kinds(self, relation: Relation) -> dict[str, str]:
         """The kind of every column by its name: of the table, or of what was drawn of it."""
         if relation.table == RECORDS:
             return {name: _kind_of(kind) for name, kind in self._schema.items()}
         drawn = dict.fromkeys((relation.client, relation.group), statements.TEXT)
         drawn |= {relation.score: statements.NUMBER, relation.label: relation.label_kind}
+        drawn |= dict.fromkeys(relation.more_numbers.values(), statements.NUMBER)
         return {name: kind for name, kind in drawn.items() if name is not None}
 
     def kept(self, query: str) -> tuple[IbisEngine, str]:
@@ -187,33 +182,3 @@ def connected(
         if len(parts) == 1 and isinstance(parts[0], sqlglot.expressions.Query):
             return IbisEngine(source, backend.sql(parts[0].sql(backend.dialect)))
     raise DataError(f"{source} must be one SELECT statement")
-
-
-def from_ibis(
-    table: Any,
-    score: str = "score",
-    label: str | None = "label",
-    client: str | None = None,
-    unit: str | None = None,
-    progress: Progress = unshown,
-    group: str | None = None,
-    group_names: Sequence[str] = (),
-    person: str | None = None,
-) -> Clients:
-    """Clients whose records stay in a warehouse.
-
-    Parameters
-    ----------
-    table : a table expression of Ibis: ``connection.table(...)``, ``connection.sql(...)``, or what
-        is made of them.
-    score, label, client, unit, progress, group, group_names, person : as ``from_database`` takes
-        them.
-
-    Raises
-    ------
-    DataError : for a table that cannot be read, and for records that cannot be used.
-    """
-    engine = IbisEngine("the table of Ibis", table)
-    named: dict[str, Any] = {"client": client, "person": person, "group": group}
-    relation = replace(engine.relation(score, label), **named, groups=tuple(group_names))
-    return StoredClients(EngineRecords(engine, relation, "table", progress), unit)

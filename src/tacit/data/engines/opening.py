@@ -19,6 +19,7 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 import numpy as np
 
+from tacit.data.categories import texts_of
 from tacit.data.clients import Clients
 from tacit.data.columns import Columns
 from tacit.data.engines.records import (
@@ -28,10 +29,12 @@ from tacit.data.engines.records import (
     checked,
     require_columns,
     unshown,
+    values_of,
 )
-from tacit.data.engines.statements import DUCKDB, POSTGRES, Relation
+from tacit.data.engines.statements import DUCKDB, POSTGRES, Dialect, Relation
 from tacit.data.engines.stored import StoredClients
 from tacit.data.errors import DataError
+from tacit.data.form import FileForm
 from tacit.data.reading import FileColumns, clients_of_table
 from tacit.data.tables import RECORD_FILES, Table, file_names, refuse_twice
 
@@ -238,7 +241,8 @@ class DatabaseTable:
         ------
         DataError : for a table that cannot be read, and records that cannot be used.
         """
-        engine, relation = self.opened(columns.scores[0], columns.label)
+        # labels are read as those of files are, in whatever words
+        engine, relation = self.opened(replace(columns, label=None))
         require_columns(engine, engine.kinds(relation), columns.names)
         dialect = relation.dialect
         values = {column: dialect.quoted(column) for column in columns.names}
@@ -258,8 +262,8 @@ class DatabaseTable:
         groups = () if known is None else (known.of_record,)
         return made.taken(np.lexsort((*groups, made.labels, *scores)), made.offsets)
 
-    def opened(self, score: str, label: str | None) -> tuple[Engine, Relation]:
-        """The engine of the database, and the table with its columns of scores and labels.
+    def opened(self, columns: Columns) -> tuple[Engine, Relation]:
+        """The engine of the database, and the table with its columns.
 
         Raises
         ------
@@ -280,13 +284,48 @@ class DatabaseTable:
             called, address = f"{self.public_address}, {called}", self.address[len(IBIS_PREFIX) :]
             secret = os.environ.get(PASSWORD)
             warehouse = connected(called, address, self.table, self.query, secret)
-            return warehouse, warehouse.relation(score, label)
+            return warehouse, relation_of(warehouse.dialect, warehouse.records, columns)
         else:
             from tacit.data.engines.connections import PostgresEngine  # noqa: PLC0415 -- slow
 
             called, dialect = f"{self.public_address}, {called}", POSTGRES
             engine = PostgresEngine(called, self.address, self.passfile)
-        return engine, Relation(dialect, dialect.source(self.table, self.query), score, label)
+        return engine, relation_of(dialect, dialect.source(self.table, self.query), columns)
+
+
+def relation_of(dialect: Dialect, table: str, columns: Columns) -> Relation:
+    """A table with the columns that are read of it.
+
+    Parameters
+    ----------
+    dialect, table : as ``Relation`` takes them.
+    columns : what is read; of several scores, one of each class, the groups are the classes.
+    """
+    several = columns.scores if len(columns.scores) > 1 else ()
+    lacking = (*columns.scores, columns.second, columns.label) if columns.drop else ()
+    return Relation(
+        dialect,
+        table,
+        columns.scores[0],
+        columns.label,
+        columns.client,
+        group=columns.group,
+        groups=columns.classes,
+        person=columns.person,
+        second=columns.second,
+        by_class=several,
+        needed=tuple(name for name in lacking if name is not None),
+    )
+
+
+def _columns_of(
+    group: str | None = None,
+    group_names: Sequence[str] = (),
+    scores: tuple[str, ...] = (),
+    **columns: Any,
+) -> Columns:
+    """What is read of all sources alike, of the arguments of ``from_database``."""
+    return FileColumns(**columns).of_files("", group, group_names, scores)[""]
 
 
 def stored_clients(
@@ -297,6 +336,7 @@ def stored_clients(
     query: str | None = None,
     group: str | None = None,
     group_names: Sequence[str] = (),
+    scores: tuple[str, ...] = (),
     only_counts: bool = False,
     progress: Progress = unshown,
     passfile: Path | None = None,
@@ -304,14 +344,16 @@ def stored_clients(
     """Clients whose records stay where they are; None where they are to be read into memory.
 
     Records of databases, patterns and folders stay, and those of large files if only counts are
-    asked for. What an engine does not know, as words for labels, needs memory.
+    asked for. What an engine does not know, as files that differ, needs memory.
 
     Parameters
     ----------
     sources : files, patterns and folders, or one address of a database.
     columns : what is read of them.
     table, query : of a database, one of them.
-    group, group_names : the column of private groups, and their agreed names.
+    group, group_names : the column of groups or classes, and their agreed names; without names
+        those of public groups are read off the records.
+    scores : the columns of scores of each class; empty where a record has one score.
     only_counts : whether the records are only counted.
     progress, passfile : as ``from_database`` takes them.
 
@@ -319,35 +361,30 @@ def stored_clients(
     ------
     DataError : as ``from_database`` and ``from_files``.
     """
-    named: dict[str, Any] = {
-        name: getattr(columns, name) for name in ("score", "label", "client", "unit", "person")
-    }
-    by_file = any(isinstance(value, Mapping) for value in named.values())
-    if by_file or columns != FileColumns(**named):
+    by_file = any(isinstance(value, Mapping) for value in vars(columns).values())
+    form = columns.form
+    if by_file or isinstance(form, Mapping):
         return None
-    named |= {"group": group, "group_names": group_names, "progress": progress}
+    if form != FileForm(form.positive):
+        return None
+    named: dict[str, Any] = vars(columns) | {"progress": progress, "scores": scores}
+    named |= {"group": group, "group_names": group_names}
     if is_address(sources[0]):
         return from_database(sources[0], table, query, passfile=passfile, **named)
-    # clients of several files are told apart
-    are_counted = only_counts and (columns.client is None or len(sources) == 1)
-    if any(map(is_pattern, sources)) or (are_counted and is_large(sources)):
-        return from_files(sources, **named)
-    return None
+    if any(map(is_pattern, sources)):
+        are_stored = all(Path(file).suffix.lower() in PARQUET for file in matched(sources))
+    else:
+        are_stored = only_counts and is_large(sources)
+    return from_files(sources, **named) if are_stored else None
 
 
 def from_database(
     address: str,
     table: str | None = None,
     query: str | None = None,
-    score: str = "score",
-    label: str | None = "label",
-    client: str | None = None,
-    unit: str | None = None,
     progress: Progress = unshown,
-    group: str | None = None,
-    group_names: Sequence[str] = (),
-    person: str | None = None,
     passfile: Path | None = None,
+    **columns: Any,
 ) -> StoredClients:
     """Clients whose records stay in a database.
 
@@ -358,43 +395,54 @@ def from_database(
         that ``PGPASSFILE`` names, Ibis from ``TACIT_DATABASE_PASSWORD``.
     table : the table, with its schema before a dot; or
     query : a query that gives the records.
-    score, label, client, unit : as ``tacit.read`` takes them.
     progress : begins a pass over so many records, and receives how many more were read.
-    group, group_names : the column of private groups, and their agreed names.
-    person : the column that says whose record it is; None where nothing is said.
     passfile : the file of a password; None for libpq's own places.
+    columns : score, label, client, second, unit, person, missing and form, as ``tacit.read`` takes
+        them; ``group`` and ``group_names``, the column of groups or classes and their agreed names;
+        ``scores``, the columns of scores of each class.
 
     Raises
     ------
     DataError : for a table that cannot be read, and for records that cannot be used, as
         ``tacit.read``.
     """
-    engine, relation = DatabaseTable(address, table, query, passfile).opened(score, label)
-    grouped: dict[str, Any] = {"group": group, "groups": tuple(group_names)}
-    relation = replace(relation, client=client, person=person, **grouped)
-    return StoredClients(EngineRecords(engine, relation, table or "query", progress), unit)
+    read = _columns_of(**columns)
+    engine, relation = DatabaseTable(address, table, query, passfile).opened(read)
+    names = {"": table or "query"} if read.client is None else None
+    return _clients_of(engine, relation, read, names, progress)
+
+
+def from_ibis(table: Any, progress: Progress = unshown, **columns: Any) -> StoredClients:
+    """Clients whose records stay in a warehouse.
+
+    Parameters
+    ----------
+    table : a table expression of Ibis: ``connection.table(...)``, ``connection.sql(...)``, or what
+        is made of them.
+    progress, columns : as ``from_database`` takes them.
+
+    Raises
+    ------
+    DataError : for a table that cannot be read, and for records that cannot be used.
+    """
+    from tacit.data.engines.ibis_tables import IbisEngine  # noqa: PLC0415 -- slow to import
+
+    read, engine = _columns_of(**columns), IbisEngine("the table of Ibis", table)
+    names = {"": "table"} if read.client is None else None
+    relation = relation_of(engine.dialect, engine.records, read)
+    return _clients_of(engine, relation, read, names, progress)
 
 
 def from_files(
-    sources: Sequence[str],
-    score: str = "score",
-    label: str | None = "label",
-    client: str | None = None,
-    unit: str | None = None,
-    progress: Progress = unshown,
-    group: str | None = None,
-    group_names: Sequence[str] = (),
-    person: str | None = None,
+    sources: Sequence[str], progress: Progress = unshown, **columns: Any
 ) -> StoredClients:
     """Clients whose records stay in Parquet files: larger than memory, a pattern or a folder.
 
     Parameters
     ----------
     sources : files, patterns such as ``scores/*.parquet``, and folders.
-    score, label, unit : as ``tacit.read`` takes them.
-    client : the column of client ids, by which records of all files are put together; None for
-        one client a file.
-    progress, group, group_names, person : as ``from_database`` takes them.
+    progress, columns : as ``from_database`` takes them. Records of one client id are put together,
+        whatever their files; without a column of client ids each file is a client.
 
     Raises
     ------
@@ -402,23 +450,37 @@ def from_files(
     """
     from tacit.data.engines.connections import DuckDBEngine, parquet_table  # noqa: PLC0415
 
-    files = matched(sources)
+    files, read = matched(sources), _columns_of(**columns)
     other = [file for file in files if Path(file).suffix.lower() not in PARQUET]
     if other:
         raise DataError(f"files of a pattern or folder must be Parquet files, got {other[0]}")
     called = files[0] if len(files) == 1 else f"{sources[0]} ({len(files)} files)"
-    given = {str(Path(file).absolute()): file for file in files}
-    engine = DuckDBEngine(called, files=list(given))
-    named = score, label, client or FILE_COLUMN
-    relation = Relation(
-        DUCKDB,
-        parquet_table(list(given)),
-        *named,
-        group=group,
-        groups=tuple(group_names),
-        person=person,
+    given = [str(Path(file).absolute()) for file in files]
+    engine, names = DuckDBEngine(called, files=given), None
+    if read.client is None:
+        read = replace(read, client=FILE_COLUMN)
+        names = dict(zip(given, file_names(files), strict=True))
+    relation = relation_of(DUCKDB, parquet_table(given), read)
+    return _clients_of(engine, relation, read, names, progress)
+
+
+def _clients_of(
+    engine: Engine,
+    relation: Relation,
+    columns: Columns,
+    names: Mapping[str, str] | None,
+    progress: Progress,
+) -> StoredClients:
+    """The clients of a table; groups without agreed names are read off it."""
+    relation, categories = checked(engine, relation, columns.form), relation.groups
+    if relation.group is not None and (relation.by_class or not categories):
+        found = tuple(values_of(engine, relation, relation.group))
+        relation = replace(relation, groups=found)
+        if categories:
+            relation = replace(relation, groups=texts_of(categories, found))
+    made = StoredClients(
+        EngineRecords(engine, relation, names, progress, categories=categories), columns.unit
     )
-    records = EngineRecords(engine, relation, progress=progress)
-    if client is None:
-        records.names = file_names([given[path] for path in records.names])
-    return StoredClients(records, unit)
+    # who reads records is told of those that are left out
+    _ = made.left_out
+    return made

@@ -2,9 +2,10 @@
 
 A statement draws as ``tacit.data.persons`` does, by the same digests. A table has no order of its
 records, so the place of a record among the person's at a client is that in order of the values that
-are read: score, then label, then group. Records that are equal in all of these have different
-places, and it does not matter which has which: nothing that is read tells them apart. So what
-counts follows from the records and the seed, in whatever order an engine returns rows.
+are read: score, then label, then group, then any other number. Records that are equal in all of
+these have different places, and it does not matter which has which: nothing that is read tells them
+apart. So what counts follows from the records and the seed, in whatever order an engine returns
+rows.
 
 For every seed, a person who is there or not, or whose records have other values, changes at most k
 counted records: no draw of another person knows of it. Flipped labels change which record has which
@@ -45,6 +46,7 @@ def counted_relation(
     for name, column in (("label", relation.label), ("category", relation.group)):
         columns |= {} if column is None else {name: quoted(column)}
     columns |= {} if relation.client is None else {"client": relation.client_id}
+    columns |= {name: quoted(column) for name, column in relation.more_numbers.items()}
     listed = ", ".join(map(quoted, columns))
     named = ",\n  ".join(f"{value} AS {quoted(name)}" for name, value in columns.items())
     client = quoted("client") if relation.client is not None else None
@@ -55,6 +57,7 @@ def counted_relation(
     digest = f"SUBSTR({dialect.sha256.format(text=person)}, 1, {DIGITS})"
     lot = dialect.sha256.format(text=f"'{seed.hex()}' || {digest} || {place} || ':' || {called}")
     by_value = f"{quoted('score')}, {'' if relation.group is None else 'MOD(class, 2), '}class"
+    by_value += "".join(f", {quoted(name)}" for name in relation.more_numbers)
     query = f"""SELECT {listed}
 FROM (
   SELECT {listed},
@@ -70,7 +73,7 @@ FROM (
 SELECT {named},
   {relation.person_id} AS person,
   {relation.class_value} AS class
-FROM {relation.table}
+FROM {relation.chosen}
       ) AS named_records
     ) AS placed_records
   ) AS drawn_records
@@ -84,12 +87,16 @@ WHERE turn <= {per_person}"""
         client=None if relation.client is None else "client",
         group=None if relation.group is None else "category",
         person=None,
+        second=None if relation.second is None else "second",
+        by_class=tuple(name for name in relation.more_numbers if name != "second"),
+        needed=(),
+        where=(),
     )
 
 
 def no_person_statement(relation: Relation) -> str:
     """The statement that has a row where a record has no person, or an empty one."""
-    return f"SELECT 1 AS nobodys FROM {relation.table} WHERE {_has_no_person(relation)} LIMIT 1"
+    return f"SELECT 1 AS nobodys FROM {relation.chosen} WHERE {_has_no_person(relation)} LIMIT 1"
 
 
 def _has_no_person(relation: Relation) -> str:
@@ -102,7 +109,7 @@ def spread_statement(relation: Relation) -> str:
     return f"""SELECT COUNT(*) AS persons
 FROM (
   SELECT {relation.person_id} AS person
-  FROM {relation.table}
+  FROM {relation.chosen}
   GROUP BY {relation.person_id}
   HAVING MIN({client}) <> MAX({client})
 ) AS spread_persons"""

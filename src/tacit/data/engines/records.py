@@ -15,14 +15,26 @@ import pyarrow.compute as pc
 from tacit.arrays import Floats, Integers
 from tacit.data.categories import Categories
 from tacit.data.clients import Clients
-from tacit.data.engines import statements
+from tacit.data.columns import left_out_by_client
+from tacit.data.engines import statements, summaries
 from tacit.data.engines.persons import counted_relation, no_person_statement, spread_statement
 from tacit.data.engines.pieces import ScorePieces, counting, summing
 from tacit.data.engines.ranking import Ascending
 from tacit.data.engines.statements import ConstantTable, plain_text
 from tacit.data.engines.stored import Stored, batch_of
 from tacit.data.errors import DataError, no_column
-from tacit.data.form import reads_as_number, with_remedy
+from tacit.data.form import (
+    MAX_WORDS,
+    MISSING_WORDS,
+    NO_LABEL,
+    PLAIN,
+    FileForm,
+    canonical,
+    label_requirement,
+    meanings,
+    reads_as_number,
+    with_remedy,
+)
 from tacit.data.persons import WITHOUT_PERSON, marks, warn_of_spread
 from tacit.data.units import LinearMap
 
@@ -71,6 +83,10 @@ class Engine(Protocol):
         """
 
 
+Read = tuple[Integers, list[Floats]]
+"""``classes * client + class`` of some records; their scores, second values, scores by class."""
+
+
 class _OtherRecordsError(Exception):
     """A batch is not of the records that were summarised."""
 
@@ -84,8 +100,11 @@ class EngineRecords(Stored):
     ----------
     engine : runs the statements.
     relation : the table.
-    name : the only client's name, where no column names clients; empty for none.
+    names : what clients are called, by their ids and in the order of their answers; None for the
+        ids. Without a column of clients the only id is empty.
     progress : begins a pass over so many records, and receives how many more were read.
+    categories : what the groups are called; empty for as they are stored.
+    kept : the ids of clients that stay though they have no record; None for none.
 
     Raises
     ------
@@ -93,25 +112,45 @@ class EngineRecords(Stored):
         record whose label is not 0 or 1, whose score is not a finite number, or that lacks a value.
     """
 
+    ends: tuple[float, float]
+
     def __init__(
         self,
         engine: Engine,
         relation: statements.Relation,
-        name: str = "",
+        names: Mapping[str, str] | None = None,
         progress: Progress = unshown,
+        *,
+        categories: tuple[str, ...] = (),
+        kept: Sequence[str] = (),
     ) -> None:
         self._engine, self._progress = engine, progress
         self._relation = checked(engine, relation)
-        self.groups, self.knows_persons = relation.groups, relation.person is not None
+        self._named = {} if names is None else names
+        self.groups, self.by_class = categories or relation.groups, bool(relation.by_class)
+        self.knows_persons = relation.person is not None
         self.sizes = np.zeros(0, dtype=np.int64)
-        rows = self._summary()
-        self._ids = tuple(str(row[0]) for row in rows)
-        self.names = self._ids if relation.client is not None else (name,) * bool(name)
-        numbers = [(int(row[1]), int(row[2])) for row in rows]
+        rows = self._summary(kept)
+        self._ids = tuple(rows)
+        called = tuple(self._named.get(each, each) for each in self._ids)
+        self.names = called if any(called) else ()
+        numbers = [(int(row[1]), int(row[2])) for row in rows.values()]
         self.sizes, self.positives = np.array(numbers, dtype=np.int64).T
-        self.ends = min(float(row[5]) for row in rows), max(float(row[6]) for row in rows)
         self._check_groups()
         self._check_persons()
+
+        lows, highs = ([row[at] for row in rows.values() if row[1]] for at in (5, 6))
+        self._ends = float(min(lows, default=np.inf)), float(max(highs, default=-np.inf))
+        others = [self._viewed(score=name, kept=self._ids) for name in relation.by_class[1:]]
+        ends = [self._ends, *(each.ends for each in others)]
+        self.ends = min(low for low, _ in ends), max(high for _, high in ends)
+        _ = self.second
+
+    @cached_property
+    def second(self) -> EngineRecords | None:
+        """The same records by their second values."""
+        name = self._relation.second
+        return None if name is None else self._viewed(score=name, kept=self._ids)
 
     def counted(self, per_person: int, seed: bytes) -> EngineRecords:
         """The records that count where a person is the unit of privacy, as ``Clients.counted``."""
@@ -121,10 +160,10 @@ class EngineRecords(Stored):
             called = self._renamed(names)
         counted = counted_relation(self._relation, per_person, seed, called)
         engine, table = self._engine.kept(f"SELECT * FROM {counted.table}")
-        made = EngineRecords(engine, replace(counted, table=table), progress=self._progress)
+        relation = replace(counted, table=table)
+        named = dict(zip(self._ids, self.names, strict=False))
         # everyone who had a record has one that counts
-        made.names = self.names
-        return made
+        return EngineRecords(engine, relation, named, self._progress, categories=self.groups)
 
     def _renamed(self, names: Sequence[str]) -> str:
         """Other names of the clients than their ids, as SQL."""
@@ -139,7 +178,28 @@ class EngineRecords(Stored):
     def pooled(self) -> EngineRecords:
         """The same records as those of one client."""
         relation = replace(self._relation, client=None)
-        return EngineRecords(self._engine, relation, progress=self._progress)
+        return EngineRecords(
+            self._engine, relation, progress=self._progress, categories=self.groups
+        )
+
+    def of_group(self, group: int, all_clients: bool = False) -> EngineRecords:
+        """The records of a group, at the clients that hold some of them, or at all clients.
+
+        Parameters
+        ----------
+        group : an index into ``groups``.
+        all_clients : keep clients without any record of the group, with no records.
+        """
+        where = (str(self._relation.group), self._relation.groups[group])
+        return self._viewed(
+            where=(*self._relation.where, where), kept=self._ids if all_clients else ()
+        )
+
+    def _viewed(self, kept: Sequence[str] = (), **changes: Any) -> EngineRecords:
+        """Some of these records, or these by another score."""
+        plain = {"group": None, "groups": (), "second": None, "by_class": (), "person": None}
+        relation = replace(self._relation, **(plain | changes))
+        return EngineRecords(self._engine, relation, self._named, self._progress, kept=kept)
 
     def counts(self, edges: Floats, by_group: bool = False) -> Integers | None:
         """Positives and negatives by cell and client, by a statement; None for too many cells.
@@ -157,7 +217,7 @@ class EngineRecords(Stored):
             return None
         relation = self._relation if by_group else self._plain
         counts = np.zeros((relation.strata, 2, edges.size + 1, self.sizes.size), dtype=np.int64)
-        made = counting(relation, edges, self.ends, int(self.sizes.sum()))
+        made = counting(relation, edges, self._ends, int(self.sizes.sum()))
         for client, found, cell, records in self._engine.rows(*made):
             whose = self._index.get(str(client))
             if whose is None or found == statements.INVALID or cell in (statements.INVALID, None):
@@ -167,7 +227,11 @@ class EngineRecords(Stored):
             counts[stratum, 1 - label, min(int(cell), edges.size), whose] += records
         self._check_sizes(counts.sum(axis=(0, 1, 2)), counts[:, 0].sum(axis=(0, 1)))
         filled = np.flatnonzero(counts.sum(axis=(0, 1, 3)))
-        if filled[[0, -1]].tolist() != np.searchsorted(edges, self.ends, side="right").tolist():
+        if (
+            filled.size
+            and filled[[0, -1]].tolist()
+            != np.searchsorted(edges, self._ends, side="right").tolist()
+        ):
             raise self._changed()
         return counts if by_group else counts[0]
 
@@ -186,7 +250,7 @@ class EngineRecords(Stored):
         if pieces.edges.size >= self._engine.most_cells:
             return None
         mapped = replace(self._plain, maps=tuple(maps))
-        ends = np.array(self.ends)
+        ends = np.array(self._ends)
         for each in maps:
             ends = each(ends)
         made = summing(mapped, pieces, (float(ends[0]), float(ends[1])), int(self.sizes.sum()))
@@ -206,12 +270,17 @@ class EngineRecords(Stored):
         ------
         DataError : where the table changed since it was summarised.
         """
-        classes = 2 * self._relation.strata
-        for codes, scores in self._read(statements.records_statement(self._relation), (), classes):
+        classes, relation = 2 * self._relation.strata, self._relation
+        statement = statements.records_statement(relation)
+        for codes, (scores, *more) in self._read(statement, (), classes):
             whose, found = np.divmod(codes, classes)
-            groups = Categories(self.groups, found >> 1) if len(self.groups) > 1 else None
-            labels = (found & 1).astype(np.int8)
-            yield batch_of(scores, labels, whose, self.sizes.size, groups)
+            columns: dict[str, Any] = {"scores": scores, "labels": (found & 1).astype(np.int8)}
+            if relation.second is not None:
+                columns["second"] = more.pop(0)
+            if len(self.groups) > 1:
+                matrix = np.stack(more, axis=1) if more else None
+                columns["categories"] = Categories(self.groups, found >> 1, matrix)
+            yield batch_of(columns, whose, self.sizes.size)
 
     def ascending(self) -> Iterator[Ascending]:
         """All records in ascending order of their scores, by the engine's own sort.
@@ -225,13 +294,13 @@ class EngineRecords(Stored):
             whose = np.arange(self.sizes.size, dtype=np.int32)
             columns = {"client": np.array(self._ids), "whose": whose}
             tables.append(ConstantTable("tacit_clients", columns))
-        for codes, scores in self._read(statements.ascending_statement(self._plain), tables):
+        for codes, (scores,) in self._read(statements.ascending_statement(self._plain), tables):
             yield scores, codes
 
     def _read(
         self, statement: str, tables: Sequence[ConstantTable] = (), classes: int = 2
-    ) -> Iterator[tuple[Integers, Floats]]:
-        """``classes * client + class`` and scores of a statement's rows, as many as before."""
+    ) -> Iterator[Read]:
+        """The rows of a statement's answer, as many as before."""
         try:
             yield from self._as_before(self._engine.batches(statement, tables), classes)
             return
@@ -240,31 +309,33 @@ class EngineRecords(Stored):
         # an error refers to the engine's reader, which must be closed before another statement
         raise self._changed()
 
-    def _as_before(
-        self, batches: Iterator[pa.RecordBatch], classes: int
-    ) -> Iterator[tuple[Integers, Floats]]:
-        """Codes and scores of batches, of as many records as before and from the same ends."""
+    def _as_before(self, batches: Iterator[pa.RecordBatch], classes: int) -> Iterator[Read]:
+        """Batches of as many records as before, and with scores from the same ends."""
         counts = np.zeros((self.sizes.size, classes), dtype=np.int64)
         ends = (np.inf, -np.inf)
         with self._progress(int(self.sizes.sum())) as advance:
             for batch in batches:
-                codes, scores = self._columns(batch, classes)
+                codes, numbers = self._columns(batch, classes)
                 counts += np.bincount(codes, minlength=counts.size).reshape(counts.shape)
-                ends = scores.min(initial=ends[0]), scores.max(initial=ends[1])
+                ends = numbers[0].min(initial=ends[0]), numbers[0].max(initial=ends[1])
                 if np.any(counts.sum(axis=1) > self.sizes):
                     raise _OtherRecordsError
-                yield codes, scores
+                yield codes, numbers
                 advance(batch.num_rows)
-        if ends != self.ends:
+        if ends != self._ends:
             raise _OtherRecordsError
         self._check_sizes(counts.sum(axis=1), counts[:, 1::2].sum(axis=1))
 
-    def _columns(self, batch: pa.RecordBatch, classes: int) -> tuple[Integers, Floats]:
-        """``classes * client + class`` of a batch's records, and their scores."""
-        scores = batch.column("score")
-        values = scores.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
-        if scores.null_count or not np.all(np.isfinite(values)):
-            raise _OtherRecordsError
+    def _columns(self, batch: pa.RecordBatch, classes: int) -> Read:
+        """``classes * client + class`` of a batch's records, and their numbers."""
+        values = list[Floats]()
+        for name in batch.schema.names:
+            if name not in (statements.CLIENT, statements.CLASS, "code"):
+                column = batch.column(name)
+                numbers = column.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+                if column.null_count or not np.all(np.isfinite(numbers)):
+                    raise _OtherRecordsError
+                values.append(numbers)
         if "code" in batch.schema.names:
             codes = batch.column("code")
             if codes.null_count:
@@ -300,7 +371,7 @@ class EngineRecords(Stored):
         Two readings at once tell a query that does not determine its records from a table that was
         written to. As many records as before are a sign of either.
         """
-        statement = statements.summary_statement(self._plain)
+        statement = summaries.summary_statement(self._plain)
         first, second = (sorted(self._engine.rows(statement), key=repr) for _ in range(2))
         wrong, remedy = f"{self._engine.source} changed between two steps of a run", ""
         if first != second:
@@ -315,11 +386,12 @@ class EngineRecords(Stored):
         if not same:
             raise self._changed()
 
-    def _summary(self) -> list[tuple[Any, ...]]:
-        """The rows of ``summary_statement``, one a client, in order of the ids."""
-        rows = self._engine.rows(statements.summary_statement(self._plain))
-        if not rows:
-            raise DataError(f"{self._engine.source} has no records")
+    def _summary(self, kept: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+        """The rows of ``summary_statement`` by the clients' ids, in the order of the clients."""
+        rows = self._engine.rows(summaries.summary_statement(self._plain))
+        if not rows and not kept:
+            complete = " complete" if self._relation.needed else ""
+            raise DataError(f"{self._engine.source} has no{complete} records")
         if any(row[0] is None for row in rows):
             raise DataError(
                 f"column {self._relation.client!r} of {self._engine.source} has no value in some "
@@ -327,14 +399,27 @@ class EngineRecords(Stored):
             )
         if any(row[3] or row[4] for row in rows):
             raise self._first_wrong()
+        found = {str(row[0]): row for row in rows}
+        if not found.keys() <= set(kept or found):
+            raise self._changed()
         # engines sort texts in their own ways
-        return sorted(rows, key=lambda row: str(row[0]))
+        ids = kept or [*(each for each in self._named if each in found), *sorted(found)]
+        return {each: found.get(each, (each, 0, 0, 0, 0, None, None)) for each in ids}
+
+    @cached_property
+    def left_out(self) -> Integers | None:
+        """Records of each client that were left out, as ``Clients.left_out`` has them."""
+        if not self._relation.needed or self._relation.where:
+            return None
+        rows = self._engine.rows(summaries.left_out_statement(self._plain))
+        counts = {"" if row[0] is None else str(row[0]): row[1:] for row in rows}
+        return left_out_by_client(counts, self._ids, self._engine.source)
 
     def _check_groups(self) -> None:
         """Refuse a record that is in none of the agreed groups."""
         if self._relation.group is None:
             return
-        unknown = self._engine.rows(statements.unknown_group_statement(self._relation))
+        unknown = self._engine.rows(summaries.unknown_group_statement(self._relation))
         if not unknown:
             return
         called, source = self._relation.group, self._engine.source
@@ -359,7 +444,7 @@ class EngineRecords(Stored):
     def _first_wrong(self) -> DataError:
         """The error of a record that cannot be used, with its value."""
         relation, source = self._plain, self._engine.source
-        rows = self._engine.rows(statements.first_wrong_statement(relation))
+        rows = self._engine.rows(summaries.first_wrong_statement(relation))
         if not rows:
             return self._changed()
         score, label, client = rows[0]
@@ -398,11 +483,16 @@ _NUMBERS = (statements.NUMBER, statements.INTEGER)
 _KINDS: dict[str, tuple[Callable[[str], bool], str]] = {
     "score": (lambda kind: kind in _NUMBERS, "numbers"),
     "client": (lambda kind: kind != statements.BOOLEAN, "integers or strings"),
-    "label": (lambda kind: kind in {*_NUMBERS, statements.BOOLEAN}, "0/1 or booleans"),
+    "group": (lambda kind: kind != statements.BOOLEAN, "integers or strings"),
+    "label": (
+        lambda kind: kind in {*_NUMBERS, statements.BOOLEAN, statements.TEXT},
+        "0/1, booleans or words",
+    ),
     "person": (
         lambda kind: kind.lower() in {statements.INTEGER, statements.TEXT, "uuid"},
         "integers or strings",
     ),
+    "second": (lambda kind: kind in _NUMBERS, "numbers"),
 }
 """Which kinds a column may have, and what messages call them."""
 
@@ -413,13 +503,22 @@ def _missing(column: str | None, where: str) -> str:
     return with_remedy(wrong, "fill it in, or leave such records out by a query")
 
 
-def checked(engine: Engine, relation: statements.Relation) -> statements.Relation:
-    """The relation with the kind of its labels, or an error that names a column."""
+def checked(
+    engine: Engine, relation: statements.Relation, form: FileForm = PLAIN
+) -> statements.Relation:
+    """The relation with what its labels are and mean, or an error that names a column.
+
+    Parameters
+    ----------
+    engine, relation : the table.
+    form : how labels are written that are words.
+    """
     kinds = engine.kinds(relation)
-    named = (relation.score, relation.label, relation.client, relation.group, relation.person)
-    require_columns(engine, kinds, [name for name in named if name is not None])
-    for option, (accepts, description) in _KINDS.items():
-        name = getattr(relation, option)
+    read = [(option, getattr(relation, option)) for option in _KINDS]
+    read += [("score", name) for name in relation.by_class]
+    require_columns(engine, kinds, [name for _, name in read if name is not None])
+    for option, name in read:
+        accepts, description = _KINDS[option]
         if name is not None and not accepts(kinds[name]):
             raise DataError(
                 f"column {name!r} of {engine.source} must hold {description}, "
@@ -429,4 +528,48 @@ def checked(engine: Engine, relation: statements.Relation) -> statements.Relatio
         statements.UNKNOWN if name is None else kinds[name]
         for name in (relation.label, relation.person)
     )
-    return replace(relation, label_kind=of_label, person_kind=of_person)
+    made = replace(relation, label_kind=of_label, person_kind=of_person)
+    if made.words is None and (form.positive or of_label == statements.TEXT):
+        return replace(made, words=_words(engine, made, form))
+    return made
+
+
+def _words(
+    engine: Engine, relation: statements.Relation, form: FileForm
+) -> tuple[tuple[str, int], ...]:
+    """The different labels as text, and what each means.
+
+    Raises
+    ------
+    DataError : for one that means nothing, unless records without a label are left out and it is a
+        word that stands for none.
+    """
+    label, needed = str(relation.label), relation.needed
+    complete = replace(relation, needed=tuple(name for name in needed if name != label))
+    values = values_of(engine, complete, label)
+    if label in needed:
+        values = [value for value in values if canonical(value) not in MISSING_WORDS]
+    meant, negative = meanings(values, form)
+    must, remedy = label_requirement(values, form, negative)
+    for value, meaning in zip(values, meant, strict=True):
+        if meaning == NO_LABEL:
+            wrong = f"{must}, got {value!r:.60} in a record of {engine.source}"
+            raise DataError(with_remedy(wrong, remedy))
+    if not values:
+        raise DataError(f"column {label!r} of {engine.source} has no value in any record")
+    return tuple(zip(values, meant, strict=True))
+
+
+def values_of(engine: Engine, relation: statements.Relation, column: str) -> list[str]:
+    """The different values of a column as text, in order; without that of records without one.
+
+    Raises
+    ------
+    DataError : for more than ``MAX_WORDS`` of them.
+    """
+    rows = engine.rows(summaries.values_statement(relation, column, MAX_WORDS + 2))
+    values = [str(value) for (value,) in rows if value is not None]
+    if len(values) > MAX_WORDS:
+        raise DataError(f"column {column!r} of {engine.source} has more than {MAX_WORDS:,} values")
+    are_numbers = all(value.lstrip("-").isdecimal() for value in values)
+    return sorted(values, key=int if are_numbers else None)

@@ -47,6 +47,7 @@ class Dialect:
     given_tables : whether tables of numbers are given to the engine with a statement, by name.
     finite : what says that a score is a finite number; None for comparisons with infinity. DuckDB
         leaves those out where a Parquet file's statistics say so, and they do not count NaN.
+    nan : what says that a number is NaN; None for comparisons.
     bucket : the function that says how many of some ascending edges are at most a score; None where
         there is none.
     sha256 : the function that gives the SHA-256 digest of a text, in small hexadecimal digits.
@@ -60,8 +61,15 @@ class Dialect:
     bucket: str | None = None
     array: str | None = None
     finite: str | None = None
+    nan: str | None = None
     given_tables: bool = False
     sha256: str = "SHA2({text}, 256)"
+
+    def is_nan(self, number: str) -> str:
+        """The condition that a number is NaN, which some engines take for equal to itself."""
+        if self.nan is not None:
+            return self.nan.format(number=number)
+        return f"{number} <> {number} OR {number} = CAST('NaN' AS {self.number})"
 
     def is_finite(self, score: str) -> str:
         """The condition that a score is a finite number: false for NaN, not true for NULL."""
@@ -112,7 +120,13 @@ class Dialect:
         return digits if "e" in digits else f"{digits}e0"
 
 
-DUCKDB = Dialect("duckdb", finite="ISFINITE({score})", given_tables=True, sha256="SHA256({text})")
+DUCKDB = Dialect(
+    "duckdb",
+    finite="ISFINITE({score})",
+    nan="ISNAN({number})",
+    given_tables=True,
+    sha256="SHA256({text})",
+)
 POSTGRES = Dialect(
     "postgres",
     "double precision",
@@ -208,6 +222,11 @@ class Relation:
         classes; None and none where records have no groups.
     person : the column of persons; None where nothing says whose records these are.
     person_kind : what is known about the type of persons.
+    second : the column of second values; None where records have none.
+    by_class : the columns of scores of each class; empty where a record has one score.
+    words : labels as text, and what they mean; None for labels that are 0 or 1.
+    needed : columns without whose values a record is left out.
+    where : columns, and the text that they hold in the records that are read; of others none is.
     """
 
     dialect: Dialect
@@ -221,6 +240,55 @@ class Relation:
     groups: tuple[str, ...] = ()
     person: str | None = None
     person_kind: str = UNKNOWN
+    second: str | None = None
+    by_class: tuple[str, ...] = ()
+    words: tuple[tuple[str, int], ...] | None = None
+    needed: tuple[str, ...] = ()
+    where: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def chosen(self) -> str:
+        """The records that are read: those of the table, or a query in brackets."""
+        return self._that([f"NOT ({self.lacks(name)})" for name in self.needed])
+
+    @property
+    def incomplete(self) -> str:
+        """The records that are left out for want of a value, as ``chosen``."""
+        return self._that([f"({' OR '.join(map(self.lacks, self.needed))})"])
+
+    def _that(self, conditions: list[str]) -> str:
+        """The records of the table that meet some conditions besides ``where``."""
+        all_conditions = [
+            f"{self.as_text(column)} = {text_literal(value)}" for column, value in self.where
+        ] + conditions
+        if not all_conditions:
+            return self.table
+        listed = "\n  AND ".join(all_conditions)
+        return f"(\nSELECT * FROM {self.table}\nWHERE {listed}\n) AS chosen_records"
+
+    def as_text(self, column: str) -> str:
+        """A column's value as text."""
+        return f"CAST({self.dialect.quoted(column)} AS {self.dialect.text})"
+
+    def lacks(self, column: str) -> str:
+        """The condition that a record has no value in a column of scores or labels: no NULL."""
+        quoted = self.dialect.quoted(column)
+        missing = f"{quoted} IS NULL"
+        if column != self.label:
+            number = f"CAST({quoted} AS {self.dialect.number})"
+            return f"{missing} OR {self.dialect.is_nan(number)}"
+        if self.words is not None:
+            listed = ", ".join(text_literal(word) for word, _ in self.words)
+            return f"{missing} OR {self.as_text(column)} NOT IN ({listed})"
+        if self.label_kind == BOOLEAN:
+            return missing
+        return f"{missing} OR {self.dialect.is_nan(f'CAST({quoted} AS {self.dialect.number})')}"
+
+    @property
+    def more_numbers(self) -> dict[str, str]:
+        """The columns of second values and of scores of each class, by what answers call them."""
+        more = {"second": self.second} if self.second is not None else {}
+        return more | {f"class_{number}": name for number, name in enumerate(self.by_class)}
 
     @property
     def strata(self) -> int:
@@ -252,19 +320,22 @@ class Relation:
     @property
     def group_value(self) -> str:
         """The group as text."""
-        return f"CAST({self.dialect.quoted(self.group or '')} AS {self.dialect.text})"
+        return self.as_text(self.group or "")
 
     @property
     def _label_value(self) -> str:
         if self.label is None:
             return "0"
         label = self.dialect.quoted(self.label)
+        if self.words is not None:
+            cases = " ".join(f"WHEN {text_literal(word)} THEN {n}" for word, n in self.words)
+            return f"CASE {self.as_text(self.label)} {cases} ELSE {INVALID} END"
         if self.label_kind == BOOLEAN:
             positive, negative = label, f"NOT {label}"
         elif self.label_kind in {NUMBER, INTEGER}:
             positive, negative = f"{label} = 1", f"{label} = 0"
         else:
-            text = f"LOWER(TRIM(CAST({label} AS {self.dialect.text})))"
+            text = f"LOWER(TRIM({self.as_text(self.label)}))"
             positive, negative = (_means_label(text, label) for label in (1, 0))
         return f"CASE WHEN {positive} THEN 1\n  WHEN {negative} THEN 0\n  ELSE {INVALID} END"
 
@@ -275,7 +346,7 @@ class Relation:
 SELECT {self.client_id} AS client,
   {self.class_value} AS class,
   {self.score_value} AS score
-FROM {self.table}
+FROM {self.chosen}
 ) AS scored_records"""
 
     @property
@@ -325,7 +396,7 @@ def text_literal(text: str) -> str:
     "'day ward'"
     """
     if set(text) & set("'\\\n\r\0"):
-        raise DataError(f"a group of records in a database cannot be called {text!r:.60}")
+        raise DataError(f"a group or label in a database cannot be called {text!r:.60}")
     return f"'{text}'"
 
 
@@ -535,11 +606,18 @@ def tree_expression(
 
 
 def records_statement(relation: Relation) -> str:
-    """The statement that lists every record's client, class and score."""
+    """The statement that lists every record's client, class and score.
+
+    Then its second value, and its score of every class as ``class_0`` and so on, where it has such.
+    """
     client = "" if relation.client is None else f"{relation.client_value} AS client, "
+    listed = "".join(
+        f", {replace(relation, score=column).score_value} AS {name}"
+        for name, column in relation.more_numbers.items()
+    )
     return (
-        f"SELECT {client}{relation.class_value} AS class, {relation.score_value} AS score "
-        f"FROM {relation.table}"
+        f"SELECT {client}{relation.class_value} AS class, {relation.score_value} AS score{listed} "
+        f"FROM {relation.chosen}"
     )
 
 
@@ -560,44 +638,6 @@ def ascending_statement(relation: Relation) -> str:
 FROM (
   SELECT {relation.client_value} AS client, {relation.class_value} AS class,
     {relation.score_value} AS score
-  FROM {relation.table}
+  FROM {relation.chosen}
 ) AS listed_records {joined}
 ORDER BY score"""
-
-
-def summary_statement(relation: Relation) -> str:
-    """The statement that says of every client: records, positives, and what is not valid.
-
-    Its columns: the client; records; positives; labels other than 0 and 1; scores that are missing
-    or not finite; the least and the largest score.
-    """
-    finite = relation.dialect.is_finite("score")
-    return f"""SELECT CAST(client AS {relation.dialect.text}) AS client, COUNT(*) AS records,
-  SUM(CASE WHEN class = 1 THEN 1 ELSE 0 END) AS positives,
-  SUM(CASE WHEN class = {INVALID} THEN 1 ELSE 0 END) AS wrong_labels,
-  SUM(CASE WHEN {finite} THEN 0 ELSE 1 END) AS wrong_scores,
-  MIN(score) AS low, MAX(score) AS high
-FROM {relation.scored}
-GROUP BY scored_records.client"""
-
-
-def unknown_group_statement(relation: Relation) -> str:
-    """The statement that shows the group of one record that is in none of the agreed ones."""
-    listed = ", ".join(map(text_literal, relation.groups))
-    group = relation.group_value
-    return (
-        f"SELECT {group} AS unknown FROM {relation.table} "
-        f"WHERE COALESCE({group} NOT IN ({listed}), TRUE) LIMIT 1"
-    )
-
-
-def first_wrong_statement(relation: Relation) -> str:
-    """The statement that shows one record whose label or score is not valid, as it is stored."""
-    dialect = relation.dialect
-    wrong = f"NOT COALESCE({dialect.is_finite(relation.score_value)}, FALSE)"
-    label = "'0'" if relation.label is None else dialect.quoted(relation.label)
-    return (
-        f"SELECT CAST({dialect.quoted(relation.score)} AS {dialect.text}) AS score, "
-        f"CAST({label} AS {dialect.text}) AS label, {relation.client_value} AS client "
-        f"FROM {relation.table} WHERE {wrong} OR {relation.class_value} = {INVALID} LIMIT 1"
-    )

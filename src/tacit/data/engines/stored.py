@@ -9,15 +9,15 @@ from __future__ import annotations
 import hmac
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial, reduce
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.data.categories import Categories
-from tacit.data.checking import check_unit_of
+from tacit.data.categories import Categories, Groups
+from tacit.data.checking import check_unit_of, columns_of
 from tacit.data.clients import Clients
 from tacit.data.engines.pieces import ClassFunctions, ScorePieces, least_scores
 from tacit.data.engines.ranking import Ascending, listed, ranked
@@ -38,7 +38,10 @@ class Stored(Protocol):
     Attributes
     ----------
     names : one name a client, in the order of their answers; empty for ones only numbered.
-    groups : the names of private groups; empty where records have none.
+    groups : the names of groups or classes; empty where records have none.
+    second : the same records by their second values; None where they have none.
+    left_out : as ``Clients`` has it.
+    by_class : whether the groups are classes, of each of which records have a score.
     knows_persons : whether it is known whose records they are.
     sizes, positives : records, and positives among them, of every client, shape (K,).
     ends : the least and the largest score there is, or can be.
@@ -50,6 +53,26 @@ class Stored(Protocol):
     positives: Integers
     ends: tuple[float, float]
     knows_persons: bool
+    by_class: bool = False
+
+    @property
+    def left_out(self) -> Integers | None:
+        """The records that were left out."""
+        return None
+
+    @property
+    def second(self) -> Stored | None:
+        """The same records by their second values."""
+        return None
+
+    def of_group(self, group: int, all_clients: bool = False) -> Stored:
+        """A group's records, at the clients that hold some of them, or at all clients.
+
+        Raises
+        ------
+        DataError : where records stay that cannot be told apart.
+        """
+        raise DataError("public groups of these records are not read where the records are")
 
     def counts(self, edges: Floats, by_group: bool = False) -> Integers | None:
         """Positives and negatives by cell and client, shape (2, B, K).
@@ -94,6 +117,10 @@ class Stored(Protocol):
         make different blocks. Each block is enciphered by AES-256 under a key that follows from the
         given one. The four quarters of the outcomes are summed, and the digest is HMAC-SHA256 of
         the four sums and the number of records M, which is below 2^31.
+
+        Where records have more numbers, each of these is added to the outcome so far by exclusive
+        or and enciphered again: outcomes are those of a random function of whole records, but for a
+        chance of 2^-60 (CBC-MAC of messages of one length, Bellare, Kilian and Rogaway 2000).
 
         What it guarantees: other records have another digest, but for a chance of 1 / (2^128 - 2M).
         Take two tables that were chosen without the key, a block that is not in both equally often,
@@ -177,6 +204,31 @@ class StoredClients(Clients):
     def labels(self) -> NDArray[np.int8]:
         """All labels, read into memory, shape (M,)."""
         return self._loaded.labels
+
+    @property
+    def left_out(self) -> Integers | None:
+        """The records that were left out, as ``Clients`` has them."""
+        return self.stored.left_out
+
+    @property
+    def scored_classes(self) -> tuple[str, ...]:
+        """The names of the classes where records have a score of each."""
+        return self.stored.groups if self.stored.by_class else ()
+
+    @property
+    def second(self) -> NDArray[np.float64] | None:
+        """All second values, read into memory, shape (M,); None where records have none."""
+        return None if self.stored.second is None else self._loaded.second
+
+    @property
+    def second_as_scores(self) -> StoredClients | None:
+        """The clients with their second values in place of scores; None where they have none."""
+        second = self.stored.second
+        return None if second is None else StoredClients(second, self.unit, by_value=self._by_value)
+
+    def of_group(self, group: int, all_clients: bool = False) -> StoredClients:
+        """A group's records, at the clients that hold some of them, or at all clients."""
+        return self._of(self.stored.of_group(group, all_clients))
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -316,23 +368,39 @@ class StoredClients(Clients):
         """All records in memory, by client, in the order in which they are stored, or of values."""
         if self._before is not None:
             return self._before._loaded.rescored(self._mapped, self.unit)
-        scores = np.empty(self.records)
-        labels = np.empty(self.records, dtype=np.int8)
-        groups = np.zeros(self.records, dtype=np.int64)
-        filled = self.offsets[:-1].copy()
+        filled, columns = self.offsets[:-1].copy(), dict[str, Any]()
         for batch in self.batches():
             places = np.repeat(filled - batch.offsets[:-1], batch.sizes)
             places += np.arange(batch.records)
-            scores[places], labels[places] = batch.scores, batch.labels
-            if batch.categories is not None:
-                groups[places] = batch.categories.of_record
             filled += batch.sizes
+            read = columns_of(batch)
+            known = read.pop("categories")
+            if known is not None:
+                read |= {"of_record": known.of_record, "by_class": known.scores}
+            for name, values in read.items():
+                if values is not None:
+                    shape = (self.records, *values.shape[1:])
+                    columns.setdefault(name, np.empty(shape, values.dtype))[places] = values
         if self._by_value:
-            order = np.lexsort((groups, labels, scores, self.client_of_record))
-            scores, labels, groups = scores[order], labels[order], groups[order]
-        known = Categories(self.stored.groups, groups) if len(self.stored.groups) > 1 else None
-        made = Clients(scores, labels, self.offsets, self.names, unit=self.unit, _checked=True)
-        return made if known is None else made.with_categories(known)
+            more = [
+                columns[name] for name in ("by_class", "second", "of_record") if name in columns
+            ]
+            keys = [key for values in more for key in np.atleast_2d(values.T)]
+            last = columns["labels"], columns["scores"], self.client_of_record
+            order = np.lexsort((*keys, *last))
+            columns = {name: values[order] for name, values in columns.items()}
+        categories = columns.pop("of_record", None), columns.pop("by_class", None)
+        made = Clients(
+            offsets=self.offsets,
+            names=self.names,
+            unit=self.unit,
+            left_out=self.left_out,
+            _checked=True,
+            **columns,
+        )
+        if categories[0] is None:
+            return made
+        return made.with_categories(Categories(self.category_names, *categories))
 
 
 def _image(maps: Sequence[Map], scores: Floats) -> Floats:
@@ -355,29 +423,59 @@ def _counts(edges: Floats, by_group: bool, batch: Clients) -> Integers:
     return batch.counts_in(edges, by_group)
 
 
-def batch_of(
-    scores: NDArray[np.float64],
-    labels: NDArray[np.int8],
-    whose: Integers,
-    clients: int,
-    groups: Categories | None = None,
-) -> Clients:
+class StoredGroups(Groups):
+    """The public groups of clients whose records stay where they are stored.
+
+    Parameters
+    ----------
+    clients : whose records have groups.
+    agreed : whether the groups' names were agreed on beforehand.
+
+    Raises
+    ------
+    DataError : for too many groups.
+    """
+
+    def __init__(self, clients: StoredClients, agreed: bool) -> None:
+        vars(self).update(names=clients.category_names, agreed=agreed, _clients=clients)
+        self.__post_init__()
+
+    _clients: StoredClients
+
+    @property
+    def records(self) -> int:
+        """M, the number of records."""
+        return self._clients.records
+
+    def taken(self, clients: Any, inside: NDArray[np.bool_] | None) -> StoredGroups:
+        """The groups of the records that count."""
+        return StoredGroups(clients, self.agreed)
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        """The exact number of records of each group, shape (G,)."""
+        return self._clients.counts_in(np.zeros(0), by_group=True).sum(axis=(1, 2, 3))
+
+    def members(self, clients: Any, group: int, all_clients: bool = False) -> Any:
+        """A group's records, as ``Groups`` has them."""
+        return clients.of_group(group, all_clients)
+
+
+def batch_of(columns: dict[str, Any], whose: Integers, clients: int) -> Clients:
     """A batch of validated records of some of the clients; the others have none in it.
 
     Parameters
     ----------
-    scores, labels : shape (m,).
+    columns : scores, labels and what else ``Clients`` has of each record, shape (m,).
     whose : the index of each record's client, shape (m,).
     clients : K.
-    groups : the records' private groups, where they have such.
     """
     sizes = np.bincount(whose, minlength=clients)
     offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
     if clients > 1:
         order = client_order(whose, clients)
-        scores, labels = scores[order], labels[order]
-        groups = None if groups is None else groups[order]
-    return Clients(scores, labels, offsets, categories=groups, _checked=True)
+        columns = {name: values[order] for name, values in columns.items()}
+    return Clients(offsets=offsets, _checked=True, **columns)
 
 
 def _enciphered(secret: bytes, batch: Clients) -> Integers:
@@ -395,134 +493,12 @@ def _enciphered(secret: bytes, batch: Clients) -> Integers:
         whose = whose * len(batch.category_names) + batch.categories.of_record
     blocks[:, 1] = 2 * whose + batch.labels
     encryptor = Cipher(algorithms.AES(secret), modes.ECB()).encryptor()  # noqa: S305 -- see digest
-    made = np.frombuffer(encryptor.update(blocks.tobytes()), dtype="<u4").reshape(-1, 4)
+    outcome = encryptor.update(blocks.tobytes())
+    known = None if batch.categories is None else batch.categories.scores
+    more = [] if batch.second is None else [batch.second]
+    for values in (*more, *(() if known is None else known.T)):
+        blocks = np.frombuffer(outcome, dtype="<u8").reshape(-1, 2).copy()
+        blocks[:, 0] ^= (values + 0.0).view(np.uint64)
+        outcome = encryptor.update(blocks.tobytes())
+    made = np.frombuffer(outcome, dtype="<u4").reshape(-1, 4)
     return np.append(made.sum(axis=0, dtype=np.int64), batch.records)
-
-
-class CountedRecords(Stored):
-    """Counts of records by client, class and cell, as an engine returned them.
-
-    Parameters
-    ----------
-    edges : the inner edges of the cells, ascending, shape (B-1,).
-    by_cell : positives and negatives by cell and client, shape (2, B, K), or (G, 2, B, K) where
-        they were counted for each of G private groups.
-    names : one name a client.
-    ends : the least and the largest score there can be.
-    groups : the names of the groups; empty for none.
-    per_person : the most records of a person that were counted at a client; 0 where nothing is
-        known of persons.
-
-    Raises
-    ------
-    DataError : for counts of another shape, below 0, or of a client without records.
-    """
-
-    def __init__(
-        self,
-        edges: Floats,
-        by_cell: Integers,
-        names: tuple[str, ...] = (),
-        ends: tuple[float, float] = (0.0, 1.0),
-        groups: tuple[str, ...] = (),
-        per_person: int = 0,
-    ) -> None:
-        by_cell = np.asarray(by_cell)
-        shape = (*(len(groups),) * bool(groups), 2, edges.size + 1)
-        if by_cell.shape[:-1] != shape or not by_cell.shape[-1]:
-            listed = ", ".join(map(str, shape))
-            raise DataError(f"counts must have shape ({listed}, K), got {by_cell.shape}")
-        if by_cell.dtype.kind not in "iu" or np.any(by_cell < 0):
-            raise DataError("counts must be whole numbers of at least 0")
-        self.edges, self.by_cell = edges, by_cell.astype(np.int64)
-        self.names, self.ends, self.groups = names, ends, groups
-        self.per_person, self.knows_persons = per_person, per_person > 0
-        by_class = self.by_cell.sum(axis=-2).reshape(-1, 2, by_cell.shape[-1]).sum(axis=0)
-        self.sizes, self.positives = by_class.sum(axis=0), by_class[0]
-        empty = np.flatnonzero(self.sizes == 0)
-        if empty.size:
-            name = names[empty[0]] if names else f"client {empty[0]}"
-            raise DataError(f"{name} has no records")
-
-    def counts(self, edges: Floats, by_group: bool = False) -> Integers:
-        """The counts in cells that are made of counted cells.
-
-        Raises
-        ------
-        DataError : for an edge inside a counted cell.
-        """
-        low, high = self.ends
-        inner = (edges > low) & (edges <= high)
-        places = np.searchsorted(self.edges, edges)
-        known = np.append(self.edges, np.inf)[np.minimum(places, self.edges.size)] == edges
-        if np.any(inner & ~known):
-            wrong = edges[inner & ~known][0]
-            raise DataError(
-                f"the records were counted in cells without an edge at {wrong:.17g}, which this "
-                "protocol needs: count them by the statement that tacit sql prints for the same "
-                "settings"
-            )
-        # cells below the first edge, between neighbouring ones, and from the last one on
-        starts = np.where(edges <= low, 0, np.where(edges > high, self.edges.size + 1, places + 1))
-        counts = self.by_cell.reshape(-1, 2, *self.by_cell.shape[-2:])
-        below = np.insert(np.cumsum(counts, axis=2), 0, 0, axis=2)
-        bounds = np.concatenate(([0], starts, [self.edges.size + 1]))
-        in_cells = np.diff(below[:, :, bounds], axis=2)
-        return in_cells if by_group else in_cells.sum(axis=0)
-
-    def sums(self, pieces: ScorePieces, maps: Sequence[LinearMap] = ()) -> None:
-        """None: counts say nothing of scores inside a cell."""
-
-    def batches(self) -> Iterator[Clients]:
-        """No record is known.
-
-        Raises
-        ------
-        DataError : always.
-        """
-        raise self._unknown
-
-    def ascending(self) -> Iterator[Ascending]:
-        """No record is known.
-
-        Raises
-        ------
-        DataError : always.
-        """
-        raise self._unknown
-
-    def counted(self, per_person: int, seed: bytes) -> Stored:
-        """The same counts, of which it is not said again whose they are.
-
-        Raises
-        ------
-        DataError : for another number of a person's records than was counted.
-        """
-        if per_person != self.per_person:
-            raise DataError(
-                f"at most {self.per_person} records of a person were counted, got "
-                f"per_person={per_person}"
-            )
-        return CountedRecords(self.edges, self.by_cell, self.names, self.ends, self.groups)
-
-    def pooled(self) -> Stored:
-        """No record is known.
-
-        Raises
-        ------
-        DataError : always.
-        """
-        raise self._unknown
-
-    def digest(self, key: bytes) -> bytes:
-        """HMAC-SHA256 of the cells and their counts."""
-        content = b"".join(each.tobytes() for each in (self.edges, self.by_cell))
-        shape = repr((self.by_cell.shape, self.ends, self.names, self.groups)).encode()
-        return hmac.digest(key, shape + content, "sha256")
-
-    @property
-    def _unknown(self) -> DataError:
-        return DataError(
-            "only counts of these records are known, and this protocol needs the records: take "
-            "one that counts once (tacit evaluate --counts says which), or the records themselves"
-        )

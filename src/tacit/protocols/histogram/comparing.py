@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -148,13 +149,22 @@ def summed_differences(clients: tp.Clients, query: tp.Query) -> dict[str, Intege
     DataError : for a score outside [0, 1] where scores are probabilities, and a client with more
         than ``MOST_RECORDS``.
     """
-    if clients.sizes.max() > MOST_RECORDS:
-        raise tp.DataError(
-            f"a comparison takes at most {MOST_RECORDS:,} records of a client, got "
-            f"{clients.sizes.max():,}: split it into several"
-        )
+    influence.check_sizes(clients)
     protocol: ComparedHistograms = query.protocol
     pair = Pair.published(query.broadcast)
+    reaches = pair.reaches(tp.Adjacency(protocol.adjacency))
+    fields = number_fields(steps.epsilon_of(query))
+    totals = clients.added(partial(_exact_sums, pair, protocol))
+    return {
+        name: releases.by_view(
+            query, influence.whole_units(total, reaches[name], fields[name].per_record)
+        )
+        for name, total in zip(SHARES, totals, strict=True)
+    }
+
+
+def _exact_sums(pair: Pair, protocol: ComparedHistograms, clients: tp.Clients) -> Integers:
+    """The three sums over each client's records, in the order of ``SHARES``, shape (3, K)."""
     first, second = (
         influences.of_records(protocol.on_scale(each).scores, each.labels)
         for influences, each in zip(pair, both_models(clients), strict=True)
@@ -166,16 +176,8 @@ def summed_differences(clients: tp.Clients, query: tp.Query) -> dict[str, Intege
         LEVEL: first + second,
         SQUARES: np.rint(squares * SQUARE_UNITS).astype(np.int64),
     }
-    reaches = pair.reaches(tp.Adjacency(protocol.adjacency))
-    fields = number_fields(steps.epsilon_of(query))
-    sums = {}
-    for name, values in by_record.items():
-        below = np.concatenate([[0], np.cumsum(values)])[clients.offsets]
-        units = fields[name].per_record
-        sums[name] = releases.by_view(
-            query, influence.whole_units(np.diff(below), reaches[name], units)
-        )
-    return sums
+    below = [np.concatenate([[0], np.cumsum(by_record[name])]) for name in SHARES]
+    return np.stack([np.diff(each[clients.offsets]) for each in below])
 
 
 class Pair(NamedTuple):
@@ -213,9 +215,10 @@ class Pair(NamedTuple):
 
 def both_models(clients: tp.Clients) -> tuple[tp.Clients, tp.Clients]:
     """The clients with the first and with the second model's scores."""
-    if clients.second is None:
+    second = clients.second_as_scores
+    if second is None:
         raise tp.DataError("two models are compared by a second value of every record")
-    return replace(clients, second=None), replace(clients, scores=clients.second, second=None)
+    return clients, second
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -97,13 +98,24 @@ def count_forest(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     The server learns the noisy sums of all counts and how many clients answered, or each client's
     noisy counts.
     """
-    settings, counts = query.protocol, dict[str, Integers]()
-    votes = settings.votes(clients)
-    for block in settings.blocks():
-        size = block.trees << block.height
-        leaves = counting.counts_at(votes[block.name], size, query, clients)
-        counts |= counting.level_counts(block.name, leaves, block.height, block.levels, query)
+    counts, blocks = dict[str, Integers](), query.protocol.blocks()
+    ends = np.cumsum([block.trees << block.height for block in blocks])[:-1]
+    leaves = np.split(clients.added(partial(_leaf_counts, query)), ends)
+    for block, each in zip(blocks, leaves, strict=True):
+        counts |= counting.level_counts(block.name, each, block.height, block.levels, query)
     return counts
+
+
+def _leaf_counts(query: tp.Query, clients: tp.Clients) -> Integers:
+    """The counts of all blocks' leaves one after another, as the query asks for them."""
+    settings = query.protocol
+    votes = settings.votes(clients)
+    return np.concatenate(
+        [
+            counting.counts_at(votes[block.name], block.trees << block.height, query, clients)
+            for block in settings.blocks()
+        ]
+    )
 
 
 def exact_leaves(block: Block, votes: Integers) -> Floats:

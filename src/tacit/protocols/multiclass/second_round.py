@@ -34,6 +34,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -190,13 +191,19 @@ def number_units(epsilon: float, classes: int) -> int:
 
 def rounded_sums(settings: Any, clients: tp.Clients, influences: ClassInfluences) -> Integers:
     """The sums of every client, each rounded to units of ``D / (R - C)``, shape (..., C, K)."""
-    scores, classes = settings.classified(clients)
-    totals = influences.totals(settings.score_scale.positions(scores), classes, clients)
+    influence.check_sizes(clients)
+    totals = clients.added(partial(_totals, settings, influences))
     reach = influences.sensitivity(tp.Adjacency(settings.adjacency))[..., np.newaxis, np.newaxis]
     count = len(settings.classes)
     return influence.whole_units(
         totals, reach, number_units(settings.number_cost.epsilon, count) - count
     )
+
+
+def _totals(settings: Any, influences: ClassInfluences, clients: tp.Clients) -> Integers:
+    """The fixed-point sums of every client, shape (..., C, K)."""
+    scores, classes = settings.classified(clients)
+    return influences.totals(settings.score_scale.positions(scores), classes, clients)
 
 
 def agreed_influences(query: tp.Query) -> ClassInfluences:

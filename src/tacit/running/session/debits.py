@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from tacit.data.clients import Clients
-from tacit.data.engines.stored import CountedRecords, StoredClients
+from tacit.data.engines.counts_file import CountedRecords
+from tacit.data.engines.stored import StoredClients
 from tacit.ledger.accounts import Spending
 from tacit.ledger.entries import DEBIT, BudgetError, Entry, instant
 from tacit.ledger.ledger import Ledger
@@ -151,16 +152,18 @@ def fingerprint(ledger: Ledger, records: Clients) -> bytes:
     if isinstance(records, StoredClients) and isinstance(records.stored, CountedRecords):
         counts = records.stored.by_cell.ravel()
         return ledger.fingerprint(np.arange(counts.size), counts)
-    if isinstance(records, StoredClients) and records.count == 1:
+    has_more = bool(records.scored_classes) or records.second_as_scores is not None
+    if isinstance(records, StoredClients) and records.count == 1 and not has_more:
         listed = ((each.scores, each.labels) for each in records.ranking.listed())
         return ledger.fingerprint_in_order(records.records, listed)
     columns: list[Any] = [records.scores, records.labels]
     if records.second is not None:
         columns.append(records.second)
-    if records.categories is not None:
-        columns.append(records.categories.of_record)
-        if records.categories.scores is not None:
-            columns += [*records.categories.scores.T]
+    known = (records.part(0, records.count) if records.scored_classes else records).categories
+    if known is not None:
+        columns.append(known.of_record)
+        if known.scores is not None:
+            columns += [*known.scores.T]
     return ledger.fingerprint(*columns)
 
 

@@ -27,7 +27,7 @@ CHANGED_RECORDS = "this party's records changed since the run began"
 LOST_MARK = "this party has no note of the records with which the run began"
 LAST_RECORDS = "last-records"
 """The file of the fingerprint of the records that were looked at last, and of their digest."""
-SUMMARY = ("names", "groups", "sizes", "positives", "ends", "knows_persons")
+SUMMARY = ("names", "groups", "sizes", "positives", "ends", "knows_persons", "by_class", "left_out")
 """What is kept of stored records: the attributes of ``Stored``."""
 
 

@@ -173,7 +173,8 @@ def flipped_histograms(
     settings.check_range(clients)
     positives, records = np.zeros((), dtype=np.int64), np.zeros((), dtype=np.int64)
     for listed, flipped in flipped_in_order(clients.ranking, *asked):
-        batch = batch_of(listed.scores, listed.labels, listed.whose, clients.count)
+        columns = {"scores": listed.scores, "labels": listed.labels}
+        batch = batch_of(columns, listed.whose, clients.count)
         by_client = flipped[..., client_order(listed.whose, clients.count)]
         more = counting.cell_counts(settings.on_scale(batch), settings.edges, by_client)
         positives, records = positives + more[0], records + more[1]

@@ -1,0 +1,63 @@
+"""Statements that say what records a table has: how many, which values, and which are wrong."""
+
+from __future__ import annotations
+
+from tacit.data.engines.statements import INVALID, Relation, text_literal
+
+
+def summary_statement(relation: Relation) -> str:
+    """The statement that says of every client: records, positives, and what is not valid.
+
+    Its columns: the client; records; positives; labels other than 0 and 1; scores that are missing
+    or not finite; the least and the largest score.
+    """
+    finite = relation.dialect.is_finite("score")
+    return f"""SELECT CAST(client AS {relation.dialect.text}) AS client, COUNT(*) AS records,
+  SUM(CASE WHEN class = 1 THEN 1 ELSE 0 END) AS positives,
+  SUM(CASE WHEN class = {INVALID} THEN 1 ELSE 0 END) AS wrong_labels,
+  SUM(CASE WHEN {finite} THEN 0 ELSE 1 END) AS wrong_scores,
+  MIN(score) AS low, MAX(score) AS high
+FROM {relation.scored}
+GROUP BY scored_records.client"""
+
+
+def left_out_statement(relation: Relation) -> str:
+    """The statement that counts by client the records that are left out for want of a value.
+
+    Its columns: the client; records without a score or second value; those without a label alone.
+    """
+    scores = " OR ".join(relation.lacks(name) for name in relation.needed if name != relation.label)
+    return f"""SELECT CAST(client AS {relation.dialect.text}) AS client,
+  SUM(no_score) AS no_score, SUM(1 - no_score) AS no_label
+FROM (
+  SELECT {relation.client_id} AS client, CASE WHEN {scores} THEN 1 ELSE 0 END AS no_score
+  FROM {relation.incomplete}
+) AS left_out_records
+GROUP BY client"""
+
+
+def values_statement(relation: Relation, column: str, most: int) -> str:
+    """The statement that lists the different values of a column as text, at most so many."""
+    return f"SELECT DISTINCT {relation.as_text(column)} FROM {relation.chosen} LIMIT {most}"
+
+
+def unknown_group_statement(relation: Relation) -> str:
+    """The statement that shows the group of one record that is in none of the agreed ones."""
+    listed = ", ".join(map(text_literal, relation.groups))
+    group = relation.group_value
+    return (
+        f"SELECT {group} AS unknown FROM {relation.chosen} "
+        f"WHERE COALESCE({group} NOT IN ({listed}), TRUE) LIMIT 1"
+    )
+
+
+def first_wrong_statement(relation: Relation) -> str:
+    """The statement that shows one record whose label or score is not valid, as it is stored."""
+    dialect = relation.dialect
+    wrong = f"NOT COALESCE({dialect.is_finite(relation.score_value)}, FALSE)"
+    label = "'0'" if relation.label is None else dialect.quoted(relation.label)
+    return (
+        f"SELECT CAST({dialect.quoted(relation.score)} AS {dialect.text}) AS score, "
+        f"CAST({label} AS {dialect.text}) AS label, {relation.client_value} AS client "
+        f"FROM {relation.chosen} WHERE {wrong} OR {relation.class_value} = {INVALID} LIMIT 1"
+    )
