@@ -124,7 +124,7 @@ class Stored(Protocol):
 
         What it guarantees: other records have another digest, but for a chance of 1 / (2^128 - 2M).
         Take two tables that were chosen without the key, a block that is not in both equally often,
-        and d the difference of how often. AES is a random permutation to anyone who lacks the key (a
+        and d the difference of how often. AES is a random permutation for all who lack the key (a
         pseudorandom one, and what tells these apart would break AES). So, whatever all other blocks
         become, this one becomes any of 2^128 - 2M values alike. The sums agree only where d times
         each of its quarters is a given number: for one value. Who writes records into the table
