@@ -70,7 +70,7 @@ class Stored(Protocol):
 
         Raises
         ------
-        DataError : where records stay that cannot be told apart.
+        DataError : where groups of the records cannot be selected.
         """
         raise DataError("public groups of these records are not read where the records are")
 
