@@ -271,7 +271,7 @@ class EngineRecords(Stored):
         DataError : where the table changed since it was summarised.
         """
         classes, relation = 2 * self._relation.strata, self._relation
-        statement = statements.records_statement(relation)
+        statement = summaries.records_statement(relation)
         for codes, (scores, *more) in self._read(statement, (), classes):
             whose, found = np.divmod(codes, classes)
             columns: dict[str, Any] = {"scores": scores, "labels": (found & 1).astype(np.int8)}
@@ -294,7 +294,7 @@ class EngineRecords(Stored):
             whose = np.arange(self.sizes.size, dtype=np.int32)
             columns = {"client": np.array(self._ids), "whose": whose}
             tables.append(ConstantTable("tacit_clients", columns))
-        for codes, (scores,) in self._read(statements.ascending_statement(self._plain), tables):
+        for codes, (scores,) in self._read(summaries.ascending_statement(self._plain), tables):
             yield scores, codes
 
     def _read(

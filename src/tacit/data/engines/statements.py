@@ -258,12 +258,10 @@ class Relation:
 
     def _that(self, conditions: list[str]) -> str:
         """The records of the table that meet some conditions besides ``where``."""
-        all_conditions = [
-            f"{self.as_text(column)} = {text_literal(value)}" for column, value in self.where
-        ] + conditions
-        if not all_conditions:
+        held = [f"{self.as_text(column)} = {text_literal(value)}" for column, value in self.where]
+        listed = "\n  AND ".join(held + conditions)
+        if not listed:
             return self.table
-        listed = "\n  AND ".join(all_conditions)
         return f"(\nSELECT * FROM {self.table}\nWHERE {listed}\n) AS chosen_records"
 
     def as_text(self, column: str) -> str:
@@ -274,13 +272,10 @@ class Relation:
         """The condition that a record has no value in a column of scores or labels: no NULL."""
         quoted = self.dialect.quoted(column)
         missing = f"{quoted} IS NULL"
-        if column != self.label:
-            number = f"CAST({quoted} AS {self.dialect.number})"
-            return f"{missing} OR {self.dialect.is_nan(number)}"
-        if self.words is not None:
+        if column == self.label and self.words is not None:
             listed = ", ".join(text_literal(word) for word, _ in self.words)
             return f"{missing} OR {self.as_text(column)} NOT IN ({listed})"
-        if self.label_kind == BOOLEAN:
+        if column == self.label and self.label_kind == BOOLEAN:
             return missing
         return f"{missing} OR {self.dialect.is_nan(f'CAST({quoted} AS {self.dialect.number})')}"
 
@@ -429,7 +424,7 @@ def counting_statement(
     named = replace(relation, label=relation.label and "label", group=relation.group and "category")
     raw = (
         f"(\nSELECT {', '.join(values)},\n  {relation.score_value} AS score\n"
-        f"FROM {relation.table}\n) AS scored_records"
+        f"FROM {relation.chosen}\n) AS scored_records"
     )
     source, cell = searched(raw, edges, dialect, kept)
     marked = ""
@@ -603,41 +598,3 @@ def tree_expression(
         f"CASE WHEN {score} >= {dialect.literal(values[middle])} THEN\n{indent(above, '  ')}\n"
         f"ELSE\n{indent(under, '  ')}\nEND"
     )
-
-
-def records_statement(relation: Relation) -> str:
-    """The statement that lists every record's client, class and score.
-
-    Then its second value, and its score of every class as ``class_0`` and so on, where it has such.
-    """
-    client = "" if relation.client is None else f"{relation.client_value} AS client, "
-    listed = "".join(
-        f", {replace(relation, score=column).score_value} AS {name}"
-        for name, column in relation.more_numbers.items()
-    )
-    return (
-        f"SELECT {client}{relation.class_value} AS class, {relation.score_value} AS score{listed} "
-        f"FROM {relation.chosen}"
-    )
-
-
-def ascending_statement(relation: Relation) -> str:
-    """The statement that lists every record in ascending order of its score.
-
-    Its columns are those of ``records_statement``. A dialect that is given tables has ``code`` in
-    place of class and client, which is ``2 * whose + class``: whole numbers are sorted faster than
-    names. The table ``tacit_clients`` has the clients' indices; records of other clients, and
-    records without a valid label, have no code.
-    """
-    if not relation.dialect.given_tables:
-        return f"{records_statement(relation)} ORDER BY score"
-    code, joined = "class", ""
-    if relation.client is not None:
-        code, joined = "2 * whose + class", "LEFT JOIN tacit_clients USING (client)"
-    return f"""SELECT score, CAST(CASE WHEN class >= 0 THEN {code} END AS INTEGER) AS code
-FROM (
-  SELECT {relation.client_value} AS client, {relation.class_value} AS class,
-    {relation.score_value} AS score
-  FROM {relation.chosen}
-) AS listed_records {joined}
-ORDER BY score"""

@@ -1,8 +1,48 @@
-"""Statements that say what records a table has: how many, which values, and which are wrong."""
+"""Statements that list the records of a table, or say how many, which values, and wrong ones."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tacit.data.engines.statements import INVALID, Relation, text_literal
+
+
+def records_statement(relation: Relation) -> str:
+    """The statement that lists every record's client, class and score.
+
+    Then its second value, and its score of every class as ``class_0`` and so on, where it has such.
+    """
+    client = "" if relation.client is None else f"{relation.client_value} AS client, "
+    listed = "".join(
+        f", {replace(relation, score=column).score_value} AS {name}"
+        for name, column in relation.more_numbers.items()
+    )
+    return (
+        f"SELECT {client}{relation.class_value} AS class, {relation.score_value} AS score{listed} "
+        f"FROM {relation.chosen}"
+    )
+
+
+def ascending_statement(relation: Relation) -> str:
+    """The statement that lists every record in ascending order of its score.
+
+    Its columns are those of ``records_statement``. A dialect that is given tables has ``code`` in
+    place of class and client, which is ``2 * whose + class``: whole numbers are sorted faster than
+    names. The table ``tacit_clients`` has the clients' indices; records of other clients, and
+    records without a valid label, have no code.
+    """
+    if not relation.dialect.given_tables:
+        return f"{records_statement(relation)} ORDER BY score"
+    code, joined = "class", ""
+    if relation.client is not None:
+        code, joined = "2 * whose + class", "LEFT JOIN tacit_clients USING (client)"
+    return f"""SELECT score, CAST(CASE WHEN class >= 0 THEN {code} END AS INTEGER) AS code
+FROM (
+  SELECT {relation.client_value} AS client, {relation.class_value} AS class,
+    {relation.score_value} AS score
+  FROM {relation.chosen}
+) AS listed_records {joined}
+ORDER BY score"""
 
 
 def summary_statement(relation: Relation) -> str:
