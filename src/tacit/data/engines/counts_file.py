@@ -177,7 +177,7 @@ def read_counts(
     unit: str | None = None,
     groups: tuple[str, ...] = (),
     per_person: int = 0,
-) -> Clients:
+) -> StoredClients:
     """Clients of which a file of counts is known.
 
     Parameters

@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tacit import files
-from tacit.data.engines.opening import DatabaseTable
 from tacit.data.errors import DataError
 from tacit.data.scales import check_scales
 from tacit.running.deployment import server
@@ -134,6 +133,7 @@ def check_parties(desks: Sequence[PartyDesk]) -> None:
         sentences = doubts(desk)
         if sentences:
             raise DataError(f"{desk.party_file.records}: {sentences[0]}")
+    desks = [desk for desk in desks if not desk.party_file.counted]
     if all(desk.party_file.unit is None for desk in desks):
         names = [str(desk.party_file.records) for desk in desks]
         check_scales(names, [desk.records for desk in desks], [None] * len(names))
@@ -182,10 +182,7 @@ def _write_plan(path: Path, parties: Mapping[str, Path], coordinator: server.Coo
             "identity": str(party_file.identity),
             "ledger": str(party_file.ledger),
         }
-        named = party_file.records
-        settings["data"] |= (
-            named.settings() if isinstance(named, DatabaseTable) else {"file": str(named)}
-        )
+        settings["data"] |= party_file.source()
         if computes:
             settings["mpc"] = {"listen": f"{HOST}:{programs.free_port()}"}
         copy = coordinator.folder / PARTIES / name / "party.toml"

@@ -9,6 +9,7 @@ not fit.
 
 from __future__ import annotations
 
+import glob
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,9 +18,17 @@ from typing import Any
 import tacit.protocol as tp
 from tacit.data import categories, form, reading, units
 from tacit.data.columns import RULES, Columns
-from tacit.data.engines.opening import DatabaseTable, files_of, is_address, stored_clients
+from tacit.data.engines.counts_file import read_counts
+from tacit.data.engines.opening import (
+    PATTERN_SIGNS,
+    DatabaseTable,
+    files_of,
+    is_address,
+    stored_clients,
+)
 from tacit.data.engines.stored import StoredClients
 from tacit.ledger.entries import Limit
+from tacit.protocol.settings import changed_settings
 from tacit.running.session import toml_source
 
 ONE_EACH = "every_record_another_person"
@@ -28,10 +37,12 @@ DATABASE_KEYS = ("records", "table", "query", "passfile")
 """Keys by which a party's file names a database instead of a file of records."""
 FORM_KEYS = ("positive", "separator", "decimal")
 """Keys that say how values are written in a file of records."""
+COUNTED_WITHOUT = ("second", "person", "missing", "scores", "class", "group")
+"""Keys about records that mean nothing where these were counted."""
 DATA_KEYS = (
     *FORM_KEYS,
-    *("file", "dataset", "score", "label", "second", "unit", "person", ONE_EACH, "missing"),
-    *("scores", "class", "group"),
+    *("file", "counts", "dataset", "score", "label", "unit", ONE_EACH),
+    *COUNTED_WITHOUT,
     *DATABASE_KEYS,
 )
 
@@ -46,7 +57,8 @@ class PartyFile:
     plans : its own copies of the plans that it agreed to.
     identity : the file of its identity key.
     ledger : its ledger.
-    records : the file of its records, or the table of a database.
+    records : the file of its records, a pattern or folder of Parquet files, or the table of a
+        database.
     dataset : the name under which the ledger keeps them.
     columns : the columns of score, label, second value, person and private group, how their values
         are written, and whether records without a score or label are left out.
@@ -61,6 +73,7 @@ class PartyFile:
     scores : the columns of scores of each class, in the order of the plan's classes; empty where
         records have one score.
     class_column : the column of classes; None for that of labels.
+    counted : whether the file holds counts of its records, and not these.
     """
 
     name: str
@@ -79,6 +92,7 @@ class PartyFile:
     server: tuple[str, int] | None = None
     scores: tuple[str, ...] = ()
     class_column: str | None = None
+    counted: bool = False
 
     @classmethod
     def read(cls, path: str | Path) -> PartyFile:
@@ -124,12 +138,19 @@ class PartyFile:
             party.host_and_port("server"),
             data.texts("scores") if "scores" in data.values else (),
             data.optional("class"),
+            "counts" in data.values,
         )
 
     @property
     def plan(self) -> Path:
         """The first plan's file."""
         return self.plans[0]
+
+    def source(self) -> dict[str, str]:
+        """The keys that say where its records are, with whole paths."""
+        if isinstance(self.records, DatabaseTable):
+            return self.records.settings()
+        return {"counts" if self.counted else "file": str(self.records)}
 
     @property
     def state(self) -> Path:
@@ -143,12 +164,25 @@ class PartyFile:
 
 
 def _records(data: toml_source.Table, home: Path) -> Path | DatabaseTable:
-    """The file of records, or the table of a database."""
+    """The file of records, a pattern or folder of files, counts, or the table of a database."""
+    if "counts" in data.values:
+        for key in ("file", *DATABASE_KEYS, *COUNTED_WITHOUT, *FORM_KEYS):
+            if key in data.values:
+                data.refuse(key, f"{key} and counts, a file of counts, cannot both be given")
+        return home / data.text("counts")
     if "records" not in data.values:
         unused = next((key for key in DATABASE_KEYS if key in data.values), None)
         if unused is not None:
             data.refuse(unused, f"{unused} needs records, the address of a database")
-        return home / data.text("file")
+        path = home / data.text("file")
+        if set(PATTERN_SIGNS) & set(data.text("file")) and not path.exists():
+            return Path(glob.escape(str(home))) / data.text("file")
+        return path
+    return _database(data, home)
+
+
+def _database(data: toml_source.Table, home: Path) -> DatabaseTable:
+    """The table of a database."""
     for key in ("file", "second", "person", "missing", *FORM_KEYS):
         if key in data.values:
             data.refuse(key, f"{key} and records, the address of a database, cannot both be given")
@@ -193,6 +227,9 @@ def _limit(limit: toml_source.Table, dataset: str) -> Limit | None:
 NO_CLASS_COLUMNS = "its own file does not name a column of scores for each class of the plan"
 """Reason that a party gives where the plan has classes of which its file names no scores."""
 
+ONLY_COUNTS = "its own file has counts of its records, and the plan asks for more"
+"""Reason that a party gives where counts of its records are not enough."""
+
 NO_GROUP_COLUMN = "its own file does not name the column of the plan's groups"
 """Reason that a party gives where the plan has groups and its file names no column of them."""
 
@@ -214,6 +251,8 @@ def columns_misfit(party_file: PartyFile, protocol: tp.Protocol) -> tuple[str, s
     -------
     The reason as others may read it, and what the party reads on its screen.
     """
+    if party_file.counted:
+        return _counts_misfit(party_file, protocol)
     names, columns = agreed_names(protocol), party_file.scores
     listed, file = ", ".join(names), f"the file of {party_file.name!r} names"
     if not protocol.scores_by_class:
@@ -236,18 +275,39 @@ def columns_misfit(party_file: PartyFile, protocol: tp.Protocol) -> tuple[str, s
     )
 
 
-def read_records(party_file: PartyFile, protocol: tp.Protocol | None = None) -> tp.Clients:
+def _counts_misfit(party_file: PartyFile, protocol: tp.Protocol) -> tuple[str, str]:
+    """As ``columns_misfit`` for counts: the plan must be in the form that counts once."""
+    once = protocol.one_count
+    if once is not None and once.protocol == protocol:
+        return "", ""
+    otherwise = "under [data], name the records as file or records"
+    if once is not None:
+        changed = sorted(changed_settings(protocol, once.protocol))
+        given = ", ".join(f"{name} = {getattr(once.protocol, name)!r}" for name in changed)
+        otherwise = f"agree on a plan with {given}, which counts once, or {otherwise}"
+    return ONLY_COUNTS, (
+        f"the file of {party_file.name!r} has counts of its records, and {protocol.name} as the "
+        f"plan has it asks for more than one count; {otherwise}"
+    )
+
+
+def read_records(
+    party_file: PartyFile, protocol: tp.Protocol | None = None, per_person: int = 0
+) -> tp.Clients:
     """A party's records, as one client.
 
     Parameters
     ----------
     party_file : where they are.
     protocol : the plan's, whose classes or groups they have; None for records of two classes.
+    per_person : the plan's; counts must be of so many records of a person.
 
     Raises
     ------
     DataError : for records that cannot be used, or of a class or group that the plan does not name.
     """
+    if party_file.counted:
+        return _read_counted(party_file, protocol, 0 if party_file.one_each else per_person)
     names = () if protocol is None else agreed_names(protocol)
     by_class = protocol is not None and protocol.scores_by_class and bool(party_file.scores)
     columns = party_file.columns
@@ -272,6 +332,23 @@ def read_records(party_file: PartyFile, protocol: tp.Protocol | None = None) -> 
     files = files_of([str(source)])
     made = reading.read_columns(dict.fromkeys(files, columns))[0]
     return made if made.count == 1 else made.pooled()
+
+
+def _read_counted(
+    party_file: PartyFile, protocol: tp.Protocol | None, per_person: int
+) -> tp.Clients:
+    """A party's counts, of all its records or of so many of a person."""
+    once = None if protocol is None else protocol.one_count
+    if once is None:
+        raise tp.DataError(f"{party_file.records} has counts, and records are needed")
+    cells = once.edges, once.mark(per_person), once.ends
+    made = read_counts(str(party_file.records), *cells, None, once.groups, per_person)
+    if made.count > 1:
+        raise tp.DataError(
+            f"{party_file.records} has counts of {made.count} clients, and a party is one: count "
+            "without a column of clients"
+        )
+    return StoredClients(made.stored, by_value=True)
 
 
 def _stored_records(

@@ -121,7 +121,7 @@ class PartyDesk:
         ------
         DataError : for records that cannot be used.
         """
-        return read_records(self.party_file, self.plan.protocol)
+        return read_records(self.party_file, self.plan.protocol, self.plan.per_person)
 
     @property
     def misfit(self) -> tuple[str, str]:
@@ -135,6 +135,8 @@ class PartyDesk:
         """
         file, plan = self.party_file, self.plan
         unit = units.unit_misfit(file.unit, plan.unit, plan.protocol)
+        if file.counted and file.unit not in (None, plan.unit):
+            unit = units.FOREIGN_UNIT  # cells of one unit are not those of another
         if unit:
             said = "no unit" if file.unit is None else f"the unit {file.unit!r}"
             return unit, (
@@ -144,7 +146,9 @@ class PartyDesk:
         columns = columns_misfit(file, plan.protocol)
         if any(columns):
             return columns
-        persons = persons_misfit(plan.per_person, file.columns.person is not None, file.one_each)
+        # counts say themselves of how many records of a person they are
+        named = file.columns.person is not None or (file.counted and plan.per_person > 0)
+        persons = persons_misfit(plan.per_person, named, file.one_each)
         return persons, PERSONS_REMEDY.get(persons, "").format(file.name)
 
     def check_unit(self) -> None:
