@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from benchmarks.timing import clock
 from tacit.data.clients import Clients
 from tacit.data.engines.opening import from_files
 from tacit.data.engines.statements import DUCKDB, NUMBER, Relation, counting_statement
+from tacit.data.persons import PersonWarning
 from tacit.data.scales import in_unit
 
 ROWS = 1_000_000
@@ -32,7 +34,8 @@ CELLS = 64
 CLIENTS = 20
 COUNTS = ("count", "count by site", "count beside plain SQL", "exact sum", "two or more rounds")
 RANKS = ("exact AUC", "FedAUC", "FedAUC, secure sum", "FedAUC, flips", "exact AUC, converted")
-CASES = (*COUNTS, *RANKS)
+PERSONS = ("persons", "persons by site")
+CASES = (*COUNTS, *RANKS, *PERSONS)
 
 
 def main() -> None:
@@ -58,18 +61,18 @@ def main() -> None:
 
 
 def write(folder: Path, rows: int) -> None:
-    """Scores of a binormal model, as doubles, in Parquet files of 10 million records."""
-    size = 10_000_000
+    """Scores of a binormal model, as doubles, in eight Parquet files, of persons with 4 records."""
+    size = -(-rows // 8)
     with duckdb.connect() as connection:
         for part, start in enumerate(range(0, rows, size)):
             made = min(size, rows - start)
             connection.execute(
                 f"""COPY (
                 SELECT 1 / (1 + exp(-(label + sqrt(-2 * ln(1 - u)) * cos(2 * pi() * v)))) AS score,
-                  label, site
+                  label, site, person
                 FROM (
                   SELECT random() AS u, random() AS v, (random() < 0.3)::INTEGER AS label,
-                    i % {CLIENTS} AS site
+                    i % {CLIENTS} AS site, floor(random() * {rows} / 4)::BIGINT AS person
                   FROM range({made}) AS r(i))
                 ) TO '{folder / f"part-{part:03}.parquet"}'"""
             )
@@ -80,6 +83,7 @@ def measure(case: str, folder: Path, times: int) -> None:
     files = str(folder / "*.parquet")
     by_tacit = our_work(case, files)
     by_engine = engine_sort(files) if case in RANKS else engine_count(case, files)
+    warnings.simplefilter("ignore", PersonWarning)
     # before the engine's own statement, which may take more memory
     by_tacit()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -117,6 +121,10 @@ def our_work(case: str, files: str) -> Callable[[], object]:
     }
     if case == "exact AUC, converted":
         return lambda: tacit.evaluate(log_odds(files), tacit.ExactAUC())
+    if case in PERSONS:
+        client = None if case == "persons" else "site"
+        protocol = protocols["two or more rounds"]
+        return lambda: tacit.evaluate(from_files([files], client=client, person="person"), protocol)
     if case in protocols:
         return lambda: tacit.evaluate(from_files([files], client="site"), protocols[case])
     stored = from_files([files], client=None if case == "count" else "site")
@@ -139,6 +147,13 @@ def engine_count(case: str, files: str) -> Callable[[], object]:
     if case == "count beside plain SQL":
         cell = f"CAST(FLOOR(score * {CELLS}) AS INTEGER)"
         group = f"SELECT site, label, {cell} AS cell, count(*) FROM {table} GROUP BY ALL"
+    if case in PERSONS:
+        client = "filename" if case == "persons" else "site"
+        drawn = f"row_number() OVER (PARTITION BY {client}, person ORDER BY hash(score)) AS turn"
+        taken = f"SELECT {client} AS client, label, score, {drawn} FROM {table}"
+        cell = f"CAST(FLOOR(score * {CELLS}) AS INTEGER)"
+        counted = f"SELECT client, label, {cell} AS cell, count(*) FROM ({taken}) WHERE turn = 1"
+        group = f"{counted} GROUP BY ALL"
     connection = duckdb.connect()
     return lambda: connection.execute(group).fetchall()
 

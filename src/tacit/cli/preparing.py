@@ -32,6 +32,11 @@ from tacit.protocol.registry import kind_of, protocol_names
 from tacit.protocol.trust import Trust, trust_words
 from tacit.running.units import suited_to_scores
 
+DRAWN = """\
+-- A key in this statement draws which records of a person count; one without a person has cell -1.
+-- Do not keep it with the answer: delete it, and print a new one for the next count."""
+"""What is above a statement that counts so many records of a person."""
+
 PROBLEMS = 1
 """The exit status where a file cannot be read as it is."""
 
@@ -135,23 +140,12 @@ def sql(
     relation = Relation(
         dialect, source, score, label, client, group=private_group, groups=once.groups
     )
-    head, most = _head(chosen.name), 0
-    if person is not None:
-        most = per_person or 1
-        relation = replace(relation, person=person)
-        relation = counted_relation(relation, most, secrets.token_bytes(SEED_BYTES))
-        head += f"\n{_head_of_persons(most)}"
+    head, most = _head(chosen.name), 0 if person is None else per_person or 1
+    if most:
+        drawn = replace(relation, person=person), most, secrets.token_bytes(SEED_BYTES)
+        relation, head = counted_relation(*drawn), f"{head}\n{DRAWN}"
     statement = counting_statement(relation, once.edges, *once.ends, once.mark(most))
     show(f"{head}\n{statement};")
-
-
-def _head_of_persons(per_person: int) -> str:
-    return (
-        f"-- At most {per_person} records of a person count at a client: a key in this statement "
-        "draws them.\n"
-        "-- Do not keep it with the answer: delete it, and print a new one for the next count. A\n"
-        "-- record without a person has cell -1."
-    )
 
 
 def _head(name: str) -> str:

@@ -27,7 +27,7 @@ from tests.terminal import content_of, run
 
 SEED = bytes(range(SEED_BYTES))
 BY: dict[str, Any] = {"client": "site", "person": "who"}
-NOBODYS = "table scored has no value in some records: every record needs a person$"
+OWNERLESS = "table scored has no value in some records: every record needs a person$"
 SETTINGS = ["--protocol", "score-histogram", "--height", 6]
 
 
@@ -48,15 +48,15 @@ def visits(records: int = 600) -> pa.Table:
 ALL = visits()
 
 
-def in_order(records: pa.Table) -> Clients:
+def in_order(records: pa.Table, **by: Any) -> Clients:
     """In memory, in the order in which an engine gives a person's records places."""
-    score, label = records["score"].to_numpy(), records["label"].to_numpy()
-    return Clients.from_frame(records.take(np.lexsort((label, score))), **BY)
+    order = np.lexsort((records["label"].to_numpy(), records["score"].to_numpy()))
+    return Clients.from_frame(records.take(order), **(by or BY))
 
 
 def check_counted(stored: Clients, memory: Clients, most: int) -> None:
     """The same records count, by their values, at every client."""
-    one, other = memory.counted(most, SEED)[0], stored.counted(most, SEED)[0]
+    one, other = (each.counted(most, SEED)[0] for each in (memory, stored))
     assert one.names == other.names
     assert one.sizes.tolist() == other.sizes.tolist()
     for client in range(one.count):
@@ -91,9 +91,7 @@ def test_the_records_that_count_are_those_of_the_same_records_in_memory(
     stored, memory = opened(kind, records, tmp_path, request), in_order(ALL)
     for most in (1, 2, 5):
         check_counted(stored, memory, most)
-    score, label = memory.scores, memory.labels
-    pooled = memory.pooled().taken(np.lexsort((label, score)), memory.offsets[[0, -1]])
-    check_counted(stored.pooled(), pooled, 2)
+    check_counted(stored.pooled(), in_order(ALL, person="who"), 2)
 
 
 @pytest.mark.usefixtures("no_room")
@@ -143,8 +141,8 @@ def test_every_set_of_k_records_is_drawn_equally_often_also_of_equal_ones() -> N
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("UPDATE scored SET who = NULL WHERE label = 1", NOBODYS),
-        ("UPDATE scored SET who = ' ' WHERE label = 1", NOBODYS),
+        ("UPDATE scored SET who = NULL WHERE label = 1", OWNERLESS),
+        ("UPDATE scored SET who = ' ' WHERE label = 1", OWNERLESS),
         ("ALTER TABLE scored ALTER who TYPE DOUBLE", "must hold integers or strings, got type num"),
         ("ALTER TABLE scored DROP COLUMN who", "no column 'who'"),
     ],
@@ -180,7 +178,7 @@ def test_a_statement_of_a_warehouse_counts_as_many_records_of_a_person(tmp_path:
     options = ["--table", "scored", "--client", "site", "--person", "who", "--per-person", 2]
     first, second = (run("sql", *SETTINGS, *options, "--engine", "duckdb").stdout for _ in range(2))
     assert first != second
-    files = counts, nobodys = tmp_path / "counts.csv", tmp_path / "nobodys.csv"
+    files = counts, ownerless = tmp_path / "counts.csv", tmp_path / "ownerless.csv"
     database(tmp_path / "a.duckdb", ALL)
     with duckdb.connect(tmp_path / "a.duckdb") as connection:
         connection.execute(f"COPY ({first.rstrip().rstrip(';')}) TO '{files[0]}'")
@@ -192,7 +190,7 @@ def test_a_statement_of_a_warehouse_counts_as_many_records_of_a_person(tmp_path:
     refused = {
         (counts,): "these settings need",
         (counts, "--per-person", 3): "these settings need",
-        (nobodys, "--per-person", 2): "or is missing",
+        (ownerless, "--per-person", 2): "or is missing",
     }
     for source, message in refused.items():
         done = run(*asked, *source)

@@ -140,10 +140,7 @@ class CountedRecords(Stored):
         DataError : for another number of a person's records than was counted.
         """
         if per_person != self.per_person:
-            raise DataError(
-                f"at most {self.per_person} records of a person were counted, got "
-                f"per_person={per_person}"
-            )
+            raise DataError(f"per_person must be {self.per_person} as counted, got {per_person}")
         return CountedRecords(self.edges, self.by_cell, self.names, self.ends, self.groups)
 
     def pooled(self) -> Stored:

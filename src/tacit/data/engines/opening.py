@@ -460,7 +460,8 @@ def from_files(
     if read.client is None:
         read = replace(read, client=FILE_COLUMN)
         names = dict(zip(given, file_names(files), strict=True))
-    relation = relation_of(DUCKDB, parquet_table(given), read)
+    by_number = read.person is not None and names is not None
+    relation = relation_of(DUCKDB, parquet_table(given, by_number), read)
     return _clients_of(engine, relation, read, names, progress)
 
 

@@ -2,7 +2,7 @@
 
 A statement draws as ``tacit.data.persons`` does, by the same digests. A table has no order of its
 records, so the place of a record among the person's at a client is that in order of the values that
-are read: score, then label, then group, then any other number. Records that are equal in all of
+are read: score, then any other number, then label, then group. Records that are equal in all of
 these have different places, and it does not matter which has which: nothing that is read tells them
 apart. So what counts follows from the records and the seed, in whatever order an engine returns
 rows.
@@ -39,7 +39,7 @@ def counted_relation(
     dialect, quoted = relation.dialect, relation.dialect.quoted
     columns = {"score": relation.score_value}
     if relation.person_kind == UNKNOWN:
-        # of a table that is not at hand no one has seen that every record has a person
+        # of a table that is not at hand it is not known that every record has a person
         columns["score"] = (
             f"CASE WHEN {_has_no_person(relation)} THEN NULL ELSE {columns['score']} END"
         )
@@ -56,8 +56,9 @@ def counted_relation(
     person, place = (f"CAST({name} AS {dialect.text})" for name in ("person", "place"))
     digest = f"SUBSTR({dialect.sha256.format(text=person)}, 1, {DIGITS})"
     lot = dialect.sha256.format(text=f"'{seed.hex()}' || {digest} || {place} || ':' || {called}")
-    by_value = f"{quoted('score')}, {'' if relation.group is None else 'MOD(class, 2), '}class"
-    by_value += "".join(f", {quoted(name)}" for name in relation.more_numbers)
+    # labels last: they change no number's place
+    numbers = ", ".join(map(quoted, ("score", *relation.more_numbers)))
+    by_value = f"{numbers}, {'' if relation.group is None else 'MOD(class, 2), '}class"
     query = f"""SELECT {listed}
 FROM (
   SELECT {listed},
@@ -96,7 +97,7 @@ WHERE turn <= {per_person}"""
 
 def no_person_statement(relation: Relation) -> str:
     """The statement that has a row where a record has no person, or an empty one."""
-    return f"SELECT 1 AS nobodys FROM {relation.chosen} WHERE {_has_no_person(relation)} LIMIT 1"
+    return f"SELECT 1 AS found FROM {relation.chosen} WHERE {_has_no_person(relation)} LIMIT 1"
 
 
 def _has_no_person(relation: Relation) -> str:

@@ -154,26 +154,17 @@ class EngineRecords(Stored):
 
     def counted(self, per_person: int, seed: bytes) -> EngineRecords:
         """The records that count where a person is the unit of privacy, as ``Clients.counted``."""
-        called = None
-        names = marks(self.names, self.sizes.size)
+        names, called = marks(self.names, self.sizes.size), None
         if self._relation.client is not None and names != list(self._ids):
-            called = self._renamed(names)
+            pairs = zip(map(plain_text, self._ids), map(plain_text, names), strict=True)
+            cases = " ".join(f"WHEN {known} THEN {name}" for known, name in pairs)
+            called = f"CASE {self._relation.dialect.quoted('client')} {cases} END"
         counted = counted_relation(self._relation, per_person, seed, called)
         engine, table = self._engine.kept(f"SELECT * FROM {counted.table}")
         relation = replace(counted, table=table)
         named = dict(zip(self._ids, self.names, strict=False))
         # everyone who had a record has one that counts
         return EngineRecords(engine, relation, named, self._progress, categories=self.groups)
-
-    def _renamed(self, names: Sequence[str]) -> str:
-        """Other names of the clients than their ids, as SQL."""
-        if len(names) == 1:
-            return "''"
-        pairs = zip(self._ids, names, strict=True)
-        cases = (f"WHEN {plain_text(known)} THEN {plain_text(name)}" for known, name in pairs)
-        dialect = self._relation.dialect
-        client = f"CAST({dialect.quoted('client')} AS {dialect.text})"
-        return f"CASE {client} {' '.join(cases)} END"
 
     def pooled(self) -> EngineRecords:
         """The same records as those of one client."""
