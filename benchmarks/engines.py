@@ -16,7 +16,9 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -24,8 +26,15 @@ import numpy as np
 import tacit
 from benchmarks.timing import clock
 from tacit.data.clients import Clients
+from tacit.data.engines.cluster import from_cluster
 from tacit.data.engines.opening import from_files
-from tacit.data.engines.statements import DUCKDB, NUMBER, Relation, counting_statement
+from tacit.data.engines.statements import (
+    DUCKDB,
+    NUMBER,
+    SPARK,
+    Relation,
+    counting_statement,
+)
 from tacit.data.persons import PersonWarning
 from tacit.data.scales import in_unit
 
@@ -35,6 +44,8 @@ CLIENTS = 20
 COUNTS = ("count", "count by site", "count beside plain SQL", "exact sum", "two or more rounds")
 RANKS = ("exact AUC", "FedAUC", "FedAUC, secure sum", "FedAUC, flips", "exact AUC, converted")
 PERSONS = ("persons", "persons by site")
+CLUSTERS = ("Spark, a round", "Ray, a round", "Spark statement")
+"""A round beside a pass of the engine through its workers; counts beside plain GROUP BY."""
 CASES = (*COUNTS, *RANKS, *PERSONS)
 
 
@@ -42,7 +53,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.engines", description=__doc__)
     parser.add_argument("--rows", type=float, default=ROWS, help="records, 1e6 by default")
     parser.add_argument("--times", type=int, default=2, help="paired runs of a case")
-    parser.add_argument("--case", choices=CASES, action="append", help="default: all")
+    beside = "default: all but those of Spark and Ray"
+    parser.add_argument("--case", choices=(*CASES, *CLUSTERS), action="append", help=beside)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.folder is not None:
@@ -81,8 +93,11 @@ def write(folder: Path, rows: int) -> None:
 def measure(case: str, folder: Path, times: int) -> None:
     """Print the time of a case, its ratio to the engine's own statement, and the peak memory."""
     files = str(folder / "*.parquet")
-    by_tacit = our_work(case, files)
-    by_engine = engine_sort(files) if case in RANKS else engine_count(case, files)
+    if case in CLUSTERS:
+        by_tacit, by_engine = cluster_work(case, folder)
+    else:
+        by_tacit = our_work(case, files)
+        by_engine = engine_sort(files) if case in RANKS else engine_count(case, files)
     warnings.simplefilter("ignore", PersonWarning)
     # before the engine's own statement, which may take more memory
     by_tacit()
@@ -164,6 +179,41 @@ def engine_sort(files: str) -> Callable[[], object]:
     ranked = f"SELECT sum(place * label) FROM ({ranks})"
     connection = duckdb.connect()
     return lambda: connection.execute(ranked).fetchall()
+
+
+def cluster_work(case: str, folder: Path) -> tuple[Callable[[], object], Callable[[], object]]:
+    """What ``tacit`` does on a cluster, and the engine's own pass."""
+    edges, columns = np.arange(1, CELLS) / CELLS, ["score", "label", "site"]
+    if case.startswith("Ray"):
+        import ray  # noqa: PLC0415 -- an extra
+
+        ray.init(logging_level="ERROR", log_to_driver=False)
+        dataset = ray.data.read_parquet(str(folder)).select_columns(columns)
+        bare = dataset.map_batches(row_numbers, batch_format="pyarrow", batch_size=None)
+        return partial(from_cluster(dataset, client="site").counts_in, edges), bare.take_all
+    from pyspark.sql import SparkSession  # noqa: PLC0415 -- an extra
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    options = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+    session = SparkSession.builder.master("local[*]").config(map=options).getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    frame = session.read.parquet(str(folder)).select(columns)
+    if case == "Spark, a round":
+        bare = frame.mapInArrow(lambda batches: map(row_numbers, batches), "rows bigint")
+        return partial(from_cluster(frame, client="site").counts_in, edges), (
+            lambda: bare.groupBy().sum().collect()
+        )
+    frame.createOrReplaceTempView("scored")
+    relation = Relation(SPARK, "scored", "score", "label", "site")
+    edges = np.arange(1, 256) / 256
+    ours = counting_statement(relation, edges, 0.0, 1.0, "256-cells")
+    plain = "SELECT site, label, FLOOR(score * 256) AS cell, COUNT(*) FROM scored GROUP BY ALL"
+    return (lambda: session.sql(ours).collect()), (lambda: session.sql(plain).collect())
+
+
+def row_numbers(batch: Any) -> Any:
+    """How many rows a batch has, as one of one row."""
+    return type(batch).from_pydict({"rows": [batch.num_rows]})
 
 
 if __name__ == "__main__":
