@@ -137,12 +137,15 @@ def sql(
         needed = "needs" if once.groups else "takes no"
         raise click.UsageError(f"--protocol {protocol} {needed} --private-group")
     source = dialect.source(table, query)
+    score, label = dialect.stored(score), dialect.stored(label)
+    named = {"client": client, "group": private_group, "person": person}
+    named = {option: name and dialect.stored(name) for option, name in named.items()}
     relation = Relation(
-        dialect, source, score, label, client, group=private_group, groups=once.groups
+        dialect, source, score, label, named["client"], group=named["group"], groups=once.groups
     )
     head, most = _head(chosen.name), 0 if person is None else per_person or 1
     if most:
-        drawn = replace(relation, person=person), most, secrets.token_bytes(SEED_BYTES)
+        drawn = replace(relation, person=named["person"]), most, secrets.token_bytes(SEED_BYTES)
         relation, head = counted_relation(*drawn), f"{head}\n{DRAWN}"
     statement = counting_statement(relation, once.edges, *once.ends, once.mark(most))
     show(f"{head}\n{statement};")

@@ -10,6 +10,7 @@ so every engine finds the cell that ``tacit`` finds.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from textwrap import indent
 from typing import Any
@@ -32,6 +33,12 @@ INVALID = -1
 
 NUMBER, INTEGER, BOOLEAN, TEXT, UNKNOWN = "number", "integer", "boolean", "text", "unknown"
 """What is known about the type of a column."""
+
+
+IN_QUOTES = re.compile(r'"(?:[^"]|"")+"')
+BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
+DOT = re.compile(r'\.(?=(?:[^"]*"[^"]*")*[^"]*$)')
+"""A name in quotation marks, one that needs none, and a dot outside of them."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,7 @@ class Dialect:
     finite: str | None = None
     nan: str | None = None
     given_tables: bool = False
+    stores_upper: bool = False
     sha256: str = "SHA2({text}, 256)"
 
     def is_nan(self, number: str) -> str:
@@ -97,9 +105,27 @@ class Dialect:
         inside = "\\`" if self.name == "bigquery" else 2 * self.quote
         return f"{self.quote}{name.replace(self.quote, inside)}{self.quote}"
 
+    def stored(self, name: str) -> str:
+        """A name as the engine stores it: as written where it is in double quotation marks.
+
+        Examples
+        --------
+        >>> SNOWFLAKE.stored("score"), SNOWFLAKE.stored('"score"'), POSTGRES.stored("Score")
+        ('SCORE', 'score', 'Score')
+        """
+        if IN_QUOTES.fullmatch(name):
+            return name[1:-1].replace('""', '"')
+        return name.upper() if self.stores_upper and BARE.fullmatch(name) else name
+
     def table(self, name: str) -> str:
-        """A table's name, with its schema and catalogue before dots."""
-        return ".".join(self.quoted(part) for part in name.split("."))
+        """A table's name, with its schema and catalogue before dots that are in no quotation marks.
+
+        Examples
+        --------
+        >>> SNOWFLAKE.table('clinic."a.b"'), DUCKDB.table("clinic.scored")
+        ('"CLINIC"."a.b"', '"clinic"."scored"')
+        """
+        return ".".join(self.quoted(self.stored(part)) for part in DOT.split(name))
 
     def source(self, table: str | None, query: str | None) -> str:
         """A table, or a query, as what records are selected from."""
@@ -143,7 +169,7 @@ BIGQUERY = Dialect(
     bucket="RANGE_BUCKET({score}, [\n  {edges}\n])",
     sha256="TO_HEX(SHA256({text}))",
 )
-SNOWFLAKE = Dialect("snowflake", infinity="CAST('inf' AS DOUBLE)")
+SNOWFLAKE = Dialect("snowflake", stores_upper=True, infinity="CAST('inf' AS DOUBLE)")
 DATABRICKS, SPARK = (
     Dialect(name, text="STRING", quote="`", array="ARRAY(\n  {numbers}\n)[{place}]")
     for name in ("databricks", "spark")

@@ -31,7 +31,7 @@ FROM (
         FROM (
 SELECT "si te" AS client, "label" AS "label",
   CAST("score" AS DOUBLE) AS score
-FROM "clinic"."scored"
+FROM "CLINIC"."SCORED"
 ) AS scored_records
       ) AS placed_records
       GROUP BY client, "label", cell
