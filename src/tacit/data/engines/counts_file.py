@@ -42,7 +42,6 @@ class CountedRecords(Stored):
     groups : the names of the groups; empty for none.
     per_person : the most records of a person that were counted at a client; 0 where nothing is
         known of persons.
-    all_clients : whether a client may be without records.
 
     Raises
     ------
@@ -57,7 +56,6 @@ class CountedRecords(Stored):
         ends: tuple[float, float] = (0.0, 1.0),
         groups: tuple[str, ...] = (),
         per_person: int = 0,
-        all_clients: bool = False,
     ) -> None:
         by_cell = np.asarray(by_cell)
         shape = (*(len(groups),) * bool(groups), 2, edges.size + 1)
@@ -72,7 +70,7 @@ class CountedRecords(Stored):
         by_class = self.by_cell.sum(axis=-2).reshape(-1, 2, by_cell.shape[-1]).sum(axis=0)
         self.sizes, self.positives = by_class.sum(axis=0), by_class[0]
         empty = np.flatnonzero(self.sizes == 0)
-        if empty.size and not all_clients:
+        if empty.size:
             name = names[empty[0]] if names else f"client {empty[0]}"
             raise DataError(f"{name} has no records")
 
@@ -101,15 +99,6 @@ class CountedRecords(Stored):
         bounds = np.concatenate(([0], starts, [self.edges.size + 1]))
         in_cells = np.diff(below[:, :, bounds], axis=2)
         return in_cells if by_group else in_cells.sum(axis=0)
-
-    def of_group(self, group: int, all_clients: bool = False) -> CountedRecords:
-        """The counts of a group, at the clients that hold some of it, or at all clients."""
-        kept = self.by_cell[group]
-        inside = np.flatnonzero(kept.sum(axis=(0, 1)) + all_clients)
-        names = tuple(self.names[index] for index in inside) if self.names else ()
-        return CountedRecords(
-            self.edges, kept[..., inside], names, self.ends, all_clients=all_clients
-        )
 
     def sums(self, pieces: ScorePieces, maps: Sequence[LinearMap] = ()) -> None:
         """None: counts say nothing of scores inside a cell."""
