@@ -142,10 +142,14 @@ def test_a_run_sorts_once_and_opens_nothing_for_messages_that_read_nothing(
         whole = getattr(EngineRecords, name)
 
         def noted(
-            stored: EngineRecords, *given: Any, _name: str = name, _whole: Any = whole
+            stored: EngineRecords,
+            *given: Any,
+            _name: str = name,
+            _whole: Any = whole,
+            **named: Any,
         ) -> Any:
             passes.append(_name)
-            return _whole(stored, *given)
+            return _whole(stored, *given, **named)
 
         monkeypatch.setattr(EngineRecords, name, noted)
     identity = desks.federation(tmp_path, desks.HISTOGRAM)
