@@ -6,6 +6,10 @@ package, then as this package starts them, with a plan of five rounds. Flower al
 messages every three seconds on both sides and starts a process for each, so that seconds of its
 rounds come in steps. This package's programs look more often and are forks of a prepared process.
 Processor seconds of a node for one message have no steps. Takes some minutes.
+
+With ``--rows`` one party has so many records in a database of DuckDB, the others an eighth of them
+each: a run of fifteen rounds beside one of few records, and ``tacit.evaluate`` of all records in
+one process, with the peak memory of the large party's processes.
 """
 
 from __future__ import annotations
@@ -16,14 +20,18 @@ import os
 import re
 import statistics
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import tomli_w
 
-from benchmarks.timing import row
+import tacit
+from benchmarks.timing import clock, row
+from tacit.data.engines.opening import from_files
 from tacit.files import write_public
 from tacit.running.deployment.flower_programs.guards import write_application
 from tacit.running.deployment.flower_programs.programs import (
@@ -44,9 +52,9 @@ from tacit.running.deployment.site import start_node, wait_connected
 
 HOST, PARTIES, WAIT = "127.0.0.1", ("a", "b", "c"), 60.0
 ROUNDS, LONGEST = 5, 400.0
-PLAN = {"name": "score-histogram", "trust": "secure-sum", "epsilon": 1.0}
+LOOKS = {"name": "score-histogram", "trust": "secure-sum", "epsilon": 1.0}
+PLAN = LOOKS | {"height": 10}
 EMPTY = f"""\
-import time
 from flwr.app import Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp import ServerApp
@@ -104,15 +112,18 @@ class Session:
     folder : for all files.
     running : ends the programs.
     guarded : whether this package starts the programs, with its guards, or Flower alone.
+    rows : records of the first party, in a database; 0 for few, in files, at all parties.
     """
 
-    def __init__(self, folder: Path, running: contextlib.ExitStack, guarded: bool) -> None:
+    def __init__(
+        self, folder: Path, running: contextlib.ExitStack, guarded: bool, rows: int = 0
+    ) -> None:
         self._folder, self._running = folder, running
         self._coordinator = Coordinator(folder / "centre")
         self._flower = Flower(folder / "flower")
         self._port = free_port()
         make_certificates(self._coordinator.certificates, [HOST])
-        self._write_plan()
+        self._write_plan(rows)
         start = self._start_guarded if guarded else self._start_bare
         self._nodes = [running.enter_context(node) for node in start()]
         for node in self._nodes:
@@ -132,6 +143,31 @@ class Session:
         before, printed = self._processor_seconds(), list[str]()
         conduct_run(self._coordinator, self._plan, LONGEST, printed.append)
         return self._rounds(printed, before)
+
+    def large(self) -> tuple[float, float]:
+        """Seconds of a run, and the peak memory of one of the first party's processes in MiB."""
+        roots = {each.pid for each in (self._nodes[0], self._nodes[0].helper) if each is not None}
+        peak, over = 0.0, threading.Event()
+
+        def watch() -> None:
+            nonlocal peak
+            while not over.wait(0.05):
+                peak = max(peak, *map(peak_memory, descendants(roots)))
+
+        watching = threading.Thread(target=watch)
+        watching.start()
+        seconds = clock(lambda: conduct_run(self._coordinator, self._plan, LONGEST, print))
+        over.set()
+        watching.join()
+        return seconds, peak
+
+    def pooled(self) -> tacit.Clients:
+        """All records, in Parquet files."""
+        for name in PARTIES:
+            database = str(self._folder / name / "records.duckdb")
+            with duckdb.connect(database, read_only=True) as connection:
+                connection.execute(f"COPY scored TO '{self._folder / name}.parquet'")
+        return from_files([str(self._folder / "*.parquet")])
 
     @property
     def _plan(self) -> Path:
@@ -157,7 +193,7 @@ class Session:
         prepared = [node.helper for node in self._nodes if node.helper is not None]
         return processor_seconds({program.pid for program in (*self._nodes, *prepared)})
 
-    def _write_plan(self) -> None:
+    def _write_plan(self, rows: int) -> None:
         rng = np.random.default_rng(0)
         parties = []
         for name in PARTIES:
@@ -170,14 +206,19 @@ class Session:
             np.savetxt(home / "records.csv", table, "%.6f,%d", header="score,label", comments="")
             party = {"name": name, "plan": str(self._plan)}
             data = {"file": "records.csv", "dataset": "registry"}
+            if rows:
+                write_database(home / "records.duckdb", rows if name == PARTIES[0] else rows // 8)
+                data = {"records": "duckdb://records.duckdb", "table": "scored", "dataset": "r"}
             (home / "party.toml").write_text(
                 tomli_w.dumps({"party": party, "data": data, "limit": {"epsilon": 100.0}})
             )
         head = {
             "name": "bench",
             "coordinator": stored_identity(self._coordinator.identity).public.hex(),
+            "deadline": LONGEST,
         }
-        self._plan.write_text(tomli_w.dumps({"plan": head, "protocol": PLAN, "party": parties}))
+        protocol = LOOKS if rows else PLAN
+        self._plan.write_text(tomli_w.dumps({"plan": head, "protocol": protocol, "party": parties}))
 
     def _start_guarded(self) -> list[Program]:
         """All programs as this package starts them."""
@@ -233,8 +274,31 @@ class Session:
         )
 
 
+def write_database(file: Path, rows: int) -> None:
+    """Scores of a binormal model as doubles, three tenths of them positive."""
+    with duckdb.connect(str(file)) as connection:
+        connection.execute(f"""CREATE TABLE scored AS
+        SELECT 1 / (1 + exp(-(label + sqrt(-2 * ln(1 - u)) * cos(2 * pi() * v)))) AS score, label
+        FROM (SELECT random() AS u, random() AS v, (random() < 0.3)::INTEGER AS label
+          FROM range({rows}))""")
+
+
+def peak_memory(process: int) -> float:
+    """The most that a process had in memory so far, in MiB; 0 where it has ended."""
+    with contextlib.suppress(OSError):
+        status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+        return max((int(kib) / 1024 for kib in re.findall(r"VmHWM:\s+(\d+)", status)), default=0.0)
+    return 0.0
+
+
 def processor_seconds(roots: Set[int]) -> float:
     """Of running processes and all that they started, and of those that these have seen end."""
+    ticks = descendants(roots)
+    return sum(ticks.values()) / os.sysconf("SC_CLK_TCK")
+
+
+def descendants(roots: Set[int]) -> dict[int, int]:
+    """Running processes and all that they started, with their ticks of processor time."""
     parents, ticks = {}, {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
@@ -245,13 +309,33 @@ def processor_seconds(roots: Set[int]) -> float:
     reached = {process for process in parents if process in roots}
     while more := {process for process, parent in parents.items() if parent in reached} - reached:
         reached |= more
-    return sum(ticks[process] for process in reached) / os.sysconf("SC_CLK_TCK")
+    return {process: ticks[process] for process in reached}
 
 
 @contextlib.contextmanager
-def started(guarded: bool) -> Iterator[Session]:
+def started(guarded: bool, rows: int = 0) -> Iterator[Session]:
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as running:
-        yield Session(Path(folder), running, guarded)
+        yield Session(Path(folder), running, guarded, rows)
+
+
+def print_large(rows: int) -> None:
+    """A run about many records, beside one about few, and beside one process."""
+    with started(guarded=True, rows=64) as session:
+        idle, _ = session.large()
+    with started(guarded=True, rows=rows) as session:
+        first, peak = session.large()
+        again, peak_again = session.large()
+        clients, protocol = session.pooled(), tacit.ScoreHistogram(epsilon=1.0)
+        alone = clock(lambda: tacit.evaluate(clients, protocol))
+    load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
+    print(
+        row(f"A run, {rows:,} and twice {rows // 8:,}", first, f"peak {peak:.0f} MiB; load {load}")
+    )
+    for name, seconds in (("", first), (" again", again)):
+        note = f"without rounds: {(seconds - idle) / alone:.1f} of one process; target at most 2.5"
+        print(row(f"A run{name}", seconds, note))
+    print(row("A run of few records", idle, "its rounds"))
+    print(row("tacit.evaluate in one process", alone, f"peak again {peak_again:.0f} MiB"))
 
 
 def lines(empty: Sequence[Rounds], guarded: Sequence[Rounds]) -> list[str]:
@@ -283,7 +367,11 @@ def lines(empty: Sequence[Rounds], guarded: Sequence[Rounds]) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.federation", description=__doc__)
     parser.add_argument("--runs", type=int, default=2, help="runs of each application")
+    parser.add_argument("--rows", type=float, help="records of the largest party: one long run")
     options = parser.parse_args()
+    if options.rows:
+        print_large(int(options.rows))
+        return
     print(f"Three nodes over TLS, {options.runs} runs of {ROUNDS} rounds each; seconds")
     with started(guarded=False) as session:
         empty = [session.empty() for _ in range(options.runs)]
