@@ -21,6 +21,7 @@ import re
 import statistics
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,8 +145,11 @@ class Session:
         conduct_run(self._coordinator, self._plan, LONGEST, printed.append)
         return self._rounds(printed, before)
 
-    def large(self) -> tuple[float, float]:
-        """Seconds of a run, and the peak memory of one of the first party's processes in MiB."""
+    def large(self) -> tuple[float, float, float]:
+        """Of a run: seconds, processor seconds of all nodes, and a process's peak memory in MiB.
+
+        The process is the first party's largest.
+        """
         roots = {each.pid for each in (self._nodes[0], self._nodes[0].helper) if each is not None}
         peak, over = 0.0, threading.Event()
 
@@ -154,12 +158,12 @@ class Session:
             while not over.wait(0.05):
                 peak = max(peak, *map(peak_memory, descendants(roots)))
 
-        watching = threading.Thread(target=watch)
+        watching, before = threading.Thread(target=watch), self._processor_seconds()
         watching.start()
         seconds = clock(lambda: conduct_run(self._coordinator, self._plan, LONGEST, print))
         over.set()
         watching.join()
-        return seconds, peak
+        return seconds, self._processor_seconds() - before, peak
 
     def pooled(self) -> tacit.Clients:
         """All records, in Parquet files."""
@@ -321,21 +325,20 @@ def started(guarded: bool, rows: int = 0) -> Iterator[Session]:
 def print_large(rows: int) -> None:
     """A run about many records, beside one about few, and beside one process."""
     with started(guarded=True, rows=64) as session:
-        idle, _ = session.large()
+        idle = session.large()
     with started(guarded=True, rows=rows) as session:
-        first, peak = session.large()
-        again, peak_again = session.large()
+        runs = [session.large() for _ in range(2)]
         clients, protocol = session.pooled(), tacit.ScoreHistogram(epsilon=1.0)
-        alone = clock(lambda: tacit.evaluate(clients, protocol))
+        before = time.process_time()
+        alone = clock(lambda: tacit.evaluate(clients, protocol)), time.process_time() - before
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
-    print(
-        row(f"A run, {rows:,} and twice {rows // 8:,}", first, f"peak {peak:.0f} MiB; load {load}")
-    )
-    for name, seconds in (("", first), (" again", again)):
-        note = f"without rounds: {(seconds - idle) / alone:.1f} of one process; target at most 2.5"
-        print(row(f"A run{name}", seconds, note))
-    print(row("A run of few records", idle, "its rounds"))
-    print(row("tacit.evaluate in one process", alone, f"peak again {peak_again:.0f} MiB"))
+    print(f"{rows:,} records and twice {rows // 8:,}; load {load}")
+    for run, name in zip(runs, ("A run", "Another, of the same records"), strict=True):
+        less = [(run[side] - idle[side]) / alone[side] for side in range(2)]
+        note = f"less its rounds {less[0]:.1f} of one process, by processors {less[1]:.1f}; target "
+        print(row(name, run[0], f"{note}at most 2.5; peak {run[2]:.0f} MiB"))
+    print(row("A run of few records", idle[0], f"peak {idle[2]:.0f} MiB"))
+    print(row("tacit.evaluate in one process", alone[0], f"by processors {alone[1]:.1f}"))
 
 
 def lines(empty: Sequence[Rounds], guarded: Sequence[Rounds]) -> list[str]:

@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 
 import tacit
 from tacit.data.clients import Clients, sorted_scores
-from tacit.data.columns import Columns
 from tacit.data.engines.opening import (
-    DatabaseTable,
     from_database,
     from_files,
     is_large,
     is_pattern,
 )
+from tacit.data.engines.stored import StoredClients
 from tacit.data.errors import DataError
 from tacit.data.ragged import doubled_ranks
 from tacit.data.scales import in_unit
@@ -427,8 +426,7 @@ def test_stored_ranks_of_other_records_are_refused(tmp_path: Path) -> None:
 def read_in_order(folder: Path, order: str) -> list[tuple[float, int]]:
     records = pa.table({"score": [0.5, 0.25, 0.5, 0.0], "label": [1, 0, 0, 1]})
     address = database(folder / f"{order}.duckdb", records.sort_by([(order, "descending")]))
-    records = DatabaseTable(address, "scored").read(Columns(("score",), "label"), "a")
-    assert records.names == ("a",)
+    records = StoredClients(from_database(address, "scored").stored, by_value=True)
     return list(zip(records.scores.tolist(), records.labels.tolist(), strict=True))
 
 

@@ -10,9 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import tacit
-from tacit.data.columns import Columns
 from tacit.data.engines.connections import DuckDBEngine
-from tacit.data.engines.opening import DatabaseTable, from_database, from_files
+from tacit.data.engines.opening import from_database, from_files
 from tacit.data.errors import DataError
 
 PRIVATE = "private-key"
@@ -103,7 +102,7 @@ def test_a_party_of_a_federation_reads_no_other_file_either(folder: Path) -> Non
     file = database(folder, f"CREATE VIEW scored AS {view}")
     for table, query in (("scored", None), (None, view)):
         with pytest.raises(DataError, match="disabled by configuration"):
-            DatabaseTable(f"duckdb://{file}", table, query).read(Columns(("score",), "label"), "a")
+            from_database(f"duckdb://{file}", table, query)
 
 
 OPENING = (

@@ -13,7 +13,6 @@ import pytest
 
 import tacit
 from tacit.api import clients_of
-from tacit.data.columns import Columns
 from tacit.data.engines import ibis_tables
 from tacit.data.engines.opening import DatabaseTable, from_database
 from tacit.data.errors import DataError
@@ -88,7 +87,7 @@ def test_a_party_reads_a_warehouse_at_an_address(tmp_path: Path) -> None:
     assert from_database(address, "main.scored", client="site").names == in_order(RECORDS).names
     party = DatabaseTable("ibis+duckdb://a.duckdb", "scored").at(tmp_path)
     assert (party.address, str(party)) == (address, f"table scored of {address}")
-    assert party.read(Columns(("score",), "label"), "a").records == RECORDS.num_rows
+    assert from_database(party.address, party.table).records == RECORDS.num_rows
 
 
 WRONG: dict[str, tuple[str, dict[str, Any], str]] = {

@@ -14,9 +14,8 @@ import pytest
 
 import tacit
 from tacit.data.clients import Clients
-from tacit.data.columns import Columns
 from tacit.data.engines.connections import PostgresEngine
-from tacit.data.engines.opening import DatabaseTable, from_database, public_address
+from tacit.data.engines.opening import from_database, public_address
 from tacit.data.engines.statements import ConstantTable
 from tacit.data.errors import DataError
 from tacit.data.reading import read
@@ -88,7 +87,7 @@ def test_a_database_in_ascii_gives_the_figures_of_records_in_memory(
     stored = from_database(in_ascii.address, "scored", client="site")
     assert stored.names == memory.names == ("B", "a", "x", "é")
     check_ranked(stored, memory, PROTOCOLS[protocol])
-    party = DatabaseTable(in_ascii.address, table="scored").read(Columns(("score",), "label"), "a")
+    party = from_database(in_ascii.address, "scored")
     assert sorted(party.scores.tolist()) == sorted(memory.scores.tolist())
 
 
@@ -204,13 +203,12 @@ def test_a_view_of_another_type_and_another_number_of_rows_are_declined(postgres
 def test_a_view_whose_type_changes_between_two_messages_is_declined(postgres: Server) -> None:
     """A party reads it anew for every message, and keeps no lock on it meanwhile."""
     memory = filled(postgres)
-    view = DatabaseTable(postgres.address, table="lent")
     postgres.run("CREATE VIEW lent AS SELECT score, label FROM scored")
-    assert view.read(Columns(("score",), "label"), "a").records == memory.records
+    assert from_database(postgres.address, "lent").records == memory.records
     postgres.run("DROP VIEW lent")
     postgres.run("CREATE VIEW lent AS SELECT score::text AS score, label FROM scored")
     with pytest.raises(DataError, match="must hold numbers, got type text"):
-        view.read(Columns(("score",), "label"), "a")
+        from_database(postgres.address, "lent")
 
 
 def test_a_lost_connection_is_one_sentence(postgres: Server) -> None:

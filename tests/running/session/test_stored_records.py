@@ -141,15 +141,9 @@ def test_a_run_sorts_once_and_opens_nothing_for_messages_that_read_nothing(
     for name in ("__init__", "ascending", "counts", "batches"):
         whole = getattr(EngineRecords, name)
 
-        def noted(
-            stored: EngineRecords,
-            *given: Any,
-            _name: str = name,
-            _whole: Any = whole,
-            **named: Any,
-        ) -> Any:
+        def noted(*given: Any, _name: str = name, _whole: Any = whole, **named: Any) -> Any:
             passes.append(_name)
-            return _whole(stored, *given, **named)
+            return _whole(*given, **named)
 
         monkeypatch.setattr(EngineRecords, name, noted)
     identity = desks.federation(tmp_path, desks.HISTOGRAM)

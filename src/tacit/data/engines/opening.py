@@ -17,17 +17,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
-import numpy as np
-
 from tacit.data.categories import texts_of
-from tacit.data.clients import Clients
 from tacit.data.columns import Columns
 from tacit.data.engines.records import (
     Engine,
     EngineRecords,
     Progress,
     checked,
-    require_columns,
     unshown,
     values_of,
 )
@@ -35,8 +31,8 @@ from tacit.data.engines.statements import DUCKDB, POSTGRES, Dialect, Relation
 from tacit.data.engines.stored import StoredClients
 from tacit.data.errors import DataError
 from tacit.data.form import FileForm
-from tacit.data.reading import FileColumns, clients_of_table
-from tacit.data.tables import RECORD_FILES, Table, file_names, refuse_twice
+from tacit.data.reading import FileColumns
+from tacit.data.tables import RECORD_FILES, file_names, refuse_twice
 
 SECRETS = ("password", "passwd", "pwd", "passcode", "secret", "token", "scram_", "private_key")
 """Words of the options of an address that hold a password."""
@@ -228,39 +224,6 @@ class DatabaseTable:
         named = {"records": self.address, "table": self.table, "query": self.query}
         named["passfile"] = None if self.passfile is None else str(self.passfile)
         return {key: value for key, value in named.items() if value is not None}
-
-    def read(self, columns: Columns, name: str) -> Clients:
-        """All records as one client, in memory, in an order that follows from their values.
-
-        Parameters
-        ----------
-        columns : what is read.
-        name : the client's.
-
-        Raises
-        ------
-        DataError : for a table that cannot be read, and records that cannot be used.
-        """
-        # labels are read as those of files are, in whatever words
-        engine, relation = self.opened(replace(columns, label=None))
-        require_columns(engine, engine.kinds(relation), columns.names)
-        dialect = relation.dialect
-        values = {column: dialect.quoted(column) for column in columns.names}
-        for column in columns.scores:
-            scored = checked(engine, replace(relation, score=column))
-            values[column] = scored.score_value
-        if columns.group is not None:
-            values[columns.group] = f"CAST({values[columns.group]} AS {dialect.text})"
-        chosen = ", ".join(f"{value} AS {dialect.quoted(name)}" for name, value in values.items())
-        batches = list(engine.batches(f"SELECT {chosen} FROM {relation.table}"))
-        table = Table(
-            engine.source, list(values), lambda names: (batch.select(names) for batch in batches)
-        )
-        made = replace(clients_of_table(table, columns), names=(name,))
-        known = made.categories
-        scores = (made.scores,) if known is None or known.scores is None else known.scores.T
-        groups = () if known is None else (known.of_record,)
-        return made.taken(np.lexsort((*groups, made.labels, *scores)), made.offsets)
 
     def opened(self, columns: Columns) -> tuple[Engine, Relation]:
         """The engine of the database, and the table with its columns.

@@ -323,13 +323,10 @@ def read_records(
     if by_class:
         group = party_file.class_column or columns.label
         columns = replace(columns, scores=party_file.scores, label=None, group=group)
-    source = party_file.records
     stored = _stored_records(party_file, columns, protocol)
     if stored is not None:
         return stored
-    if isinstance(source, DatabaseTable):
-        return source.read(columns, party_file.name)
-    files = files_of([str(source)])
+    files = files_of([str(party_file.records)])
     made = reading.read_columns(dict.fromkeys(files, columns))[0]
     return made if made.count == 1 else made.pooled()
 
@@ -358,20 +355,20 @@ def _stored_records(
 
     Databases, patterns and folders stay, and large files of which the protocol only counts. What an
     engine does not know needs memory, as ``tacit.data.engines.opening.stored_clients`` has it, and
-    so do classes, private groups and persons.
+    so do persons, which the digest of a run's records must cover.
     """
-    if columns.classes or columns.person is not None:
+    if columns.person is not None:
         return None
     source: Path | DatabaseTable | str = party_file.records
     known = reading.FileColumns(
         columns.scores[0],
         columns.label,
         second=columns.second,
-        person=columns.person,
         missing="drop" if columns.drop else "refuse",
         form=columns.form,
     )
-    named: dict[str, Any] = {}
+    named: dict[str, Any] = {"group": columns.group, "group_names": columns.classes}
+    named["scores"] = columns.scores if len(columns.scores) > 1 else ()
     if isinstance(source, DatabaseTable):
         named |= {name: getattr(source, name) for name in ("table", "query", "passfile")}
         source = source.address
