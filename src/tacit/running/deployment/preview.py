@@ -71,8 +71,8 @@ def doubts(desk: PartyDesk) -> list[str]:
 
     sentences, ends = _name_doubts(desk), Clients.from_values(records.ends)
     # maps rise: where none of stored scores' ends is moved, none between them is
-    looked_at = not desk.party_file.counted and (records.at_hand or wrong(ends))
-    count = sum(map(wrong, records.batches())) if looked_at else 0
+    is_checked = not desk.party_file.counted and (records.at_hand or wrong(ends))
+    count = sum(map(wrong, records.batches())) if is_checked else 0
     if count:
         scores = records.all_scores.size if records.at_hand else records.records
         sentences.append(
