@@ -254,11 +254,7 @@ def test_strangers_are_admitted_to_nothing(federation: Federation, tmp_path: Pat
 
     The door looks at no more of a command than its path, and is tried with every path elsewhere.
     """
-    (tmp_path / "config.toml").write_text(
-        f'[superlink]\ndefault = "{server.CONNECTION}"\n[superlink.{server.CONNECTION}]\n'
-        f'address = "127.0.0.1:{federation.port}"\n'
-        f'root-certificates = "{federation.coordinator.certificates.authority}"\n'
-    )
+    shutil.copy(federation.coordinator.private / "flower" / "config.toml", tmp_path)
     before = server.runs_of(federation.coordinator)
     application = write_application(tmp_path / "theirs")
     key = keys.stored_node_key(tmp_path / "stranger.key")
@@ -457,15 +453,17 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path) -> None:
 def test_a_killed_run_leaves_nothing(tmp_path: Path, ready: str, left: str, count: int) -> None:
     """Killed so that it can clean nothing up: its programs, and those that they started, end."""
     home = processes.example(tmp_path)
-    command: list[str | Path] = [TACIT, "run", "--local", "3", home / "plan.toml"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as started:
+    with subprocess.Popen(
+        [TACIT, "run", "--local", "3", home / "plan.toml"], stdout=subprocess.PIPE, text=True
+    ) as started:
         assert started.stdout is not None
         assert any(line.startswith(ready) for line in started.stdout)
-        for _ in range(300):
-            begun = processes.descendants(started.pid)
-            if sum(left in command for command in begun.values()) == count:
-                break
-            time.sleep(0.2)
+
+        def are_there() -> bool:
+            commands = processes.descendants(started.pid).values()
+            return sum(left in command for command in commands) == count
+
+        assert processes.comes(are_there)
+        begun = processes.descendants(started.pid)
         started.kill()
-    assert sum(left in command for command in begun.values()) == count
     assert processes.nothing_left(tmp_path, begun)
