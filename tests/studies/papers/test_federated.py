@@ -2,6 +2,7 @@
 
 import math
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,7 +56,7 @@ def bench(repeats: int = 2) -> Bench:
     return Bench(ten_thousand(), repeats, 0)
 
 
-def released(trust: str, seed: int = 0, **settings: int) -> tuple[Records, Histogram]:
+def released(trust: str, seed: int = 0, **settings: Any) -> tuple[Records, Histogram]:
     """All records, and their histogram."""
     known = all_records(bench())
     histogram = histogram_of(known, protocol_for(trust, **settings), seed)
