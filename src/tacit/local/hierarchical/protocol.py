@@ -23,6 +23,7 @@ from tacit.data.errors import check_classes
 from tacit.local import turns
 from tacit.local.hierarchical import estimate
 from tacit.metrics import trees
+from tacit.privacy.cost import check_fraction
 from tacit.privacy.mechanisms.response import Bits, UniformIntegers, flip_probability
 from tacit.privacy.symbols import answer_epsilon, hadamard_bits, walsh_hadamard
 from tacit.protocol import audits, devices, forecast
@@ -75,8 +76,7 @@ class EveryLevel(tp.Choice):
     word = "every"
 
     def __post_init__(self) -> None:
-        if not 0 < self.delta < 1:
-            raise ValueError(f"delta must be above 0 and below 1, got {self.delta}")
+        check_fraction("delta", self.delta)
 
 
 @tp.step(cost=lambda clients, query, state: query.protocol.guarantee)

@@ -259,11 +259,6 @@ class ComparedHistograms(tp.ScaledScores, tp.Protocol):
         return self.epsilon
 
     @property
-    def distance(self) -> int:
-        """How many counts of a field a neighbour changes by one."""
-        return 2 if self.adjacency == "replace" else 1
-
-    @property
     def height(self) -> int:
         """Counts are in ``2**height`` cells of either model's scores."""
         return count_rounds.ROUND_HEIGHT

@@ -34,7 +34,7 @@ from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.measures.catalogue import SEPARATION
 from tacit.results.measures.computing import Measures
-from tacit.results.measures.distances import BORDERS, WINDOW, class_separation
+from tacit.results.measures.distances import BORDERS, WINDOW, class_separation, normal_draws
 from tacit.results.measures.figures import CellView, too_few_records
 from tacit.results.measures.smooth_calibration import distance_value
 
@@ -176,9 +176,7 @@ def _noise(view: CellView, places: Floats, source: np.random.Generator) -> Float
     if view.noise.exact:
         return np.zeros((DRAWS, places.size))
     covariance = view.noise_covariance(operating_points.separation(view.counts, places).gradient)
-    eigenvalues, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
-    return np.asarray(source.standard_normal((DRAWS, places.size)) @ root.T)
+    return normal_draws(covariance, DRAWS, source)
 
 
 def _largest_counted(noisy: Floats) -> Floats:
