@@ -123,12 +123,11 @@ def test_variances_of_nodes_and_of_roots_of_subtrees_are_the_dense_ones(variance
 
 
 def test_shares_of_levels() -> None:
-    np.testing.assert_allclose(trees.observation_fractions(np.array([2.0, 1.0])), [0.5, 1.0])
-    np.testing.assert_allclose(
-        trees.observation_fractions(np.array([np.inf, 0.0, 1.0])), [0.0, 1.0, 1.0]
-    )
+    for variances, shares in (([2.0, 1.0], [0.5, 1.0]), ([np.inf, 0.0, 1.0], [0.0, 1.0, 1.0])):
+        fractions, _ = trees.fractions_and_variances(np.array(variances))
+        np.testing.assert_allclose(fractions, shares)
     with pytest.raises(ValueError, match="leaves of a tree must be observed"):
-        trees.observation_fractions(np.array([1.0, np.inf]))
+        trees.fractions_and_variances(np.array([1.0, np.inf]))
     nodes = np.arange(12.0).reshape(3, 4)
     np.testing.assert_array_equal(trees.pair_sums(nodes), [[1, 5], [9, 13], [17, 21]])
 
