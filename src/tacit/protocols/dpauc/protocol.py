@@ -441,7 +441,5 @@ class TwoReleases(DPAUC):
 class SmallSensitivity(DPAUC):
     """Histograms with noise for one changed count, where a replaced record changes two."""
 
-    @property
-    def distance(self) -> int:
-        """One, whatever the adjacency."""
-        return 1
+    distance = 1
+    """One, whatever the adjacency."""

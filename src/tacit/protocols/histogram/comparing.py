@@ -252,16 +252,13 @@ class ComparedHistograms(tp.ScaledScores, tp.Protocol):
     figure = "difference of two AUCs"
     needs_second_values = True
     steps = (first_pair_round, second_pair_round, summed_differences)
+    height = count_rounds.ROUND_HEIGHT
+    """Counts are in ``2**height`` cells of either model's scores."""
 
     @property
     def known_epsilon(self) -> float:
         """The budget."""
         return self.epsilon
-
-    @property
-    def height(self) -> int:
-        """Counts are in ``2**height`` cells of either model's scores."""
-        return count_rounds.ROUND_HEIGHT
 
     @classmethod
     def threats(cls, settings: Mapping[str, Any]) -> tp.ThreatModel:
