@@ -220,7 +220,8 @@ class _Unpacker:
             )
 
     def _value(self, kind: str, content: Any, depth: int) -> Any:
-        leaves = {"float": float.fromhex, "bytes": self._bytes, "array": self._array}
+        leaves: dict[str, Callable[[Any], Any]] = {"bytes": self._bytes, "array": self._array}
+        leaves["float"] = float.fromhex
         if kind in leaves:
             return leaves[kind](content)
         if kind in ("tuple", "pairs"):

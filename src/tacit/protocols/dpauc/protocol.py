@@ -61,11 +61,6 @@ BY_ADJACENCY = {
 }
 
 
-def threats_of(settings: Mapping[str, Any]) -> tp.ThreatModel:
-    """The threat model of these settings."""
-    return BY_ADJACENCY[settings.get("adjacency", "record")]
-
-
 def _fields(query: tp.Query) -> releases.Fields:
     """The counts of both levels; at label adjacency those of positives, and public records."""
     settings: DPAUC = query.protocol
@@ -118,7 +113,7 @@ class Thresholds(tp.ScaledScores, tp.Protocol):
     thresholds: int = tp.setting(default=100, help="number of cells")
 
     gives_curve = True
-    threats = staticmethod(threats_of)
+    threats = staticmethod(lambda settings: BY_ADJACENCY[settings.get("adjacency", "record")])
 
     def __post_init__(self) -> None:
         super().__post_init__()
