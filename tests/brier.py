@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import tacit.protocol as tp
+from tacit.arrays import Floats
 from tacit.privacy.distributions import discrete_laplace_variance
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace
 
@@ -45,10 +46,14 @@ class Brier(tp.Protocol):
     def noiseless_value(self, clients: tp.Clients) -> float:
         return float(in_units(clients).sum() / (UNITS * clients.records))
 
+    def total(self, squares: Floats) -> Floats:
+        """Of all clients, whose squares the last axis has."""
+        return np.asarray(squares.sum(axis=-1))
+
     def conversation(self, clients: int) -> tp.Conversation:
         reply = yield tp.Query(noisy_squares, self)
         records = int(np.asarray(reply["records"]).sum())
-        value = np.asarray(reply["squares"]).sum(axis=-1) / (UNITS * records)
+        value = self.total(np.asarray(reply["squares"])) / (UNITS * records)
         variance = clients * float(discrete_laplace_variance(UNITS / self.epsilon))
         error = np.full_like(value, np.sqrt(variance) / (UNITS * records))
         unknown = np.full_like(value, np.nan)

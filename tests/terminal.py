@@ -106,6 +106,12 @@ def executed(file: str, folder: Path) -> str:
     return printed.getvalue()
 
 
+def in_python(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A program in a Python of its own."""
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+
+
 def in_shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """A line in a shell that finds this environment's commands."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

@@ -36,14 +36,9 @@ def test_the_demo_prints_tables_and_saves_a_picture_and_a_report(
 
 
 def test_the_data_sets_are_what_they_claim() -> None:
-    sizes = {
-        (clients.count, clients.records, clients.simulated)
-        for _, clients in (
-            demonstration.hospital_clients(),
-            demonstration.advertiser_clients(),
-            demonstration.phone_clients(),
-        )
-    }
+    hospitals, advertisers = demonstration.hospital_clients(), demonstration.advertiser_clients()
+    made = hospitals, advertisers, demonstration.phone_clients()
+    sizes = {(clients.count, clients.records, clients.simulated) for _, clients in made}
     assert sizes == {(10, 40_000, True), (1_000, 100_000, True), (100_000, 100_000, True)}
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 import importlib
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import tacit
+from tests.terminal import in_python
 
 PACKAGES = ("tacit", "tacit.protocol", "tacit.privacy.mechanisms", "tacit.testing")
 
@@ -55,5 +54,4 @@ def test_every_listed_name_is_there(package: str) -> None:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_a_name_is_imported_when_it_is_first_used(package: str) -> None:
     code = f"import sys, {package}; print('numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    assert in_python(code).stdout == "False\n"

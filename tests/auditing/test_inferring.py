@@ -19,7 +19,6 @@ from tacit.cli.audit import audit_text
 from tacit.metrics.ranking import top_hits
 from tacit.protocol import UNPROTECTED, Adjacency, AttackSizes, Cost, Protocol, kind_of
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC, cells_of_lone_records
-from tests.federations import binormal_clients
 
 records = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 1)), min_size=1, max_size=40)
 
@@ -182,15 +181,6 @@ def test_only_attacks_that_concern_a_protocol_are_run() -> None:
     assert inferring.exposures_of(HierarchicalAUC(1.0), inferring.QUICK) == []
     local = inferring.exposures_of(ScoreHistogram("local", 1.0), AttackSizes(2000, 10))
     assert {one.attack for one in local} > {"one label, from AUCs without and with its record"}
-
-
-def test_exact_rates_are_those_of_all_records() -> None:
-    clients = binormal_clients(60, 80, 3)
-    edges = np.linspace(0, 1, 7)
-    false, true = inferring.exact_rates(clients, edges)
-    reached = clients.scores[:, np.newaxis] >= edges
-    np.testing.assert_allclose(true, reached[clients.labels == 1].mean(axis=0))
-    np.testing.assert_allclose(false, reached[clients.labels == 0].mean(axis=0))
 
 
 LABEL = Cost(1.0, adjacency=Adjacency.LABEL)

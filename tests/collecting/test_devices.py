@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +25,8 @@ needs_chromium = pytest.mark.skipif(not browser.available(), reason=browser.MISS
 BATCH, HERE = 1000, "http://127.0.0.1"
 
 
-@pytest.fixture(scope="module")
-def driver() -> Iterator[Any]:
-    """A browser; each page has an address of its own, and so a memory of its own."""
-    with browser.chromium() as driver:
-        yield driver
+driver = browser.driver
+"""A fixture; each page has an address of its own, and so a memory of its own."""
 
 
 @needs_node

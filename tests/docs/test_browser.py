@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
-from tests.reporting.browser import MISSING, accessibility_result, available, chromium, show
+from tests.reporting.browser import MISSING, accessibility_result, available, driver, show
+
+__all__ = ["driver"]  # a fixture of every test here
 
 pytestmark = [pytest.mark.thorough, pytest.mark.skipif(not available(), reason=MISSING)]
 ROOT = Path(__file__).parents[2]
@@ -49,12 +51,6 @@ def addresses(site: Path) -> Iterator[list[str]]:
         assert len(pages) >= LEAST_PAGES
         yield [f"http://127.0.0.1:{server.server_port}/{page}" for page in pages]
         server.shutdown()
-
-
-@pytest.fixture(scope="module")
-def driver() -> Iterator[Any]:
-    with chromium() as driver:
-        yield driver
 
 
 def settled(driver: Any) -> None:

@@ -90,36 +90,28 @@ def commands(block: str) -> list[tuple[str, list[str]]]:
 
 
 def agree(shown: list[str], printed: list[str], same: bool = False) -> bool:
-    """Whether all printed lines are shown, ``...`` standing for any of them."""
-    if not shown:
-        return not printed
-    if shown[0].strip() == "...":
-        rest = shown[1:]
-        return any(agree(rest, printed[start:], same) for start in range(len(printed) + 1))
-    if not printed or not line_agrees(shown[0], printed[0], same):
-        return False
-    return agree(shown[1:], printed[1:], same)
+    """Whether lines are the shown ones but for spaces and figures, ``...`` standing for any."""
+    text = "".join(f"{' '.join(line.split())}\n" for line in printed)
+    found = re.fullmatch("".join(map(_pattern, shown)), text)
+    if found is None or not same:
+        return found is not None
+    figures = [number for line in shown for number in NUMBER.findall(line)]
+    return all(map(_near, figures, found.groups()))
 
 
-def line_agrees(shown: str, printed: str, same: bool = False) -> bool:
-    """Whether a line is the shown one but for spaces and figures."""
-    open_end = shown.endswith("...")
-    shape, first = _shape(shown.removesuffix("..."))
-    reported, second = _shape(printed)
-    if open_end:
-        reported, second = reported[: len(shape)], second[: len(first)]
-    return shape == reported and (not same or all(map(_near, first, second)))
+def _pattern(line: str) -> str:
+    """What agrees with a shown line, with a group for each figure."""
+    if line.strip() == "...":
+        return "(?:.*\n)*"
+    words = " ".join(line.removesuffix("...").split())
+    pattern = f"({NUMBER.pattern})".join(map(re.escape, NUMBER.split(words)))
+    return f"{pattern}{'.*' if line.endswith('...') else ''}\n"
 
 
-def _shape(line: str) -> tuple[str, list[float]]:
-    """The line with ``#`` for its numbers, and the numbers."""
-    numbers = [float(text.replace(",", "")) for text in NUMBER.findall(line)]
-    return " ".join(NUMBER.sub("#", line).split()), numbers
-
-
-def _near(shown: float, printed: float) -> bool:
+def _near(shown: str, printed: str) -> bool:
     """Whether figures are one but for rounding; those near 0 are differences, and may vanish."""
-    return math.isclose(shown, printed, rel_tol=TOLERANCE, abs_tol=1e-5)
+    one, other = (float(text.replace(",", "")) for text in (shown, printed))
+    return math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=1e-5)
 
 
 def run(command: str, folder: Path, own_process: bool = False) -> list[str]:

@@ -7,8 +7,6 @@ import gzip
 import io
 import json
 import math
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ import pytest
 
 from tacit import Clients, binormal_scores
 from tests.examples.conftest import EXAMPLES, Borrow
+from tests.terminal import in_python
 
 FOLDER = "wide-and-deep"
 TRAIN = EXAMPLES / FOLDER / "train.py"
@@ -121,7 +120,7 @@ def test_without_torch_one_sentence_says_what_to_install() -> None:
         f"import sys, runpy; sys.modules['torch'] = None; sys.path.insert(0, {str(TRAIN.parent)!r})"
         f"; runpy.run_path({str(TRAIN)!r}, run_name='__main__')"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = in_python(code)
     assert done.returncode == 1
     assert done.stderr == (
         "train.py: training needs torch, which is not installed: pip install 'tacit[training]'\n"

@@ -1,8 +1,6 @@
 """Every messy file: what ``tacit check`` says, and that the options it names read the records."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +17,7 @@ from tacit.data.errors import DataError
 from tacit.data.form import FileForm
 from tacit.data.reading import read
 from tests.first_hour.messy import ALL, LABELS, SCORES, YES, Messy, replaced, text, worded
-from tests.terminal import content_of, refusal_of, run
+from tests.terminal import content_of, in_python, refusal_of, run
 
 NOTE = "note: "
 
@@ -183,9 +181,7 @@ def test_a_process_that_checked_broken_files_ends_by_itself() -> None:
     names = ["inf.csv", "long_row.csv", "yes_no.csv", "broken.parquet"]
     for each in (each for each in ALL if each.name in names):
         each.save()
-    done = subprocess.run(
-        [sys.executable, "-c", ENDS, *names], capture_output=True, text=True, check=False
-    )
+    done = in_python(ENDS, *names)
     assert (done.returncode, done.stderr) == (PROBLEMS, "tacit: 4 problems\n")
 
 

@@ -23,11 +23,11 @@ from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import Adjacency, Cost
 
 DATASET = "registry"
+QUARTER = Cost(0.25, adjacency=Adjacency.RECORD)
 WRITING = ("tacit/ledger/ledger.py", "tacit/ledger/files.py")
 
 
-def entry(session: str, step: int, epsilon: float = 0.25) -> Entry:
-    cost = Cost(epsilon, adjacency=Adjacency.RECORD)
+def entry(session: str, step: int = 0, cost: Cost = QUARTER) -> Entry:
     request = request_digest(f"{session} {step}".encode())
     return Entry(DATASET, bytes(32), "dpauc", str(step), session, request, cost)
 

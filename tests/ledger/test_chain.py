@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
-from tacit.ledger.entries import COLUMNS, Entry, LedgerError
+from tacit.ledger.entries import COLUMNS, LedgerError
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import Adjacency, Cost
+from tests.ledger.children import entry
 
 ENTRIES = 6
+HALF = Cost(0.5, 1e-6, Adjacency.RECORD, 0.01)
 VALUES: dict[str, list[Any]] = {
     "kind": ["refusal", "limit", "other"],
     "time": [0, 10**18],
@@ -46,13 +48,8 @@ def path(tmp_path: Path) -> Path:
     with Ledger(path) as ledger:
         ledger.limit("registry", 10.0, 1e-3)
         for number in range(1, ENTRIES):
-            ledger.debit(entry(f"run {number}"))
+            ledger.debit(entry(f"run {number}", cost=HALF))
     return path
-
-
-def entry(session: str) -> Entry:
-    cost = Cost(0.5, 1e-6, Adjacency.RECORD, 0.01)
-    return Entry("registry", bytes(32), "dpauc", "0", session, bytes(32), cost)
 
 
 def edit(path: Path, *statements: tuple[str, tuple[Any, ...]]) -> None:
@@ -89,15 +86,15 @@ def test_no_more_is_debited_in_a_book_that_was_changed(path: Path) -> None:
     """Also where it is changed while it is open, once it is read again."""
     change = "UPDATE entries SET epsilon = 0.0 WHERE number = ?"
     with Ledger(path) as ledger:
-        assert ledger.debit(entry("before")).number == ENTRIES + 1
+        assert ledger.debit(entry("before", cost=HALF)).number == ENTRIES + 1
         edit(path, (change, (ENTRIES + 1,)))
         with pytest.raises(LedgerError, match="does not verify"):
-            ledger.debit(entry("after"))
+            ledger.debit(entry("after", cost=HALF))
     edit(path, (change, (3,)))
     with Ledger(path) as ledger:
         for _ in range(2):
             with pytest.raises(LedgerError, match="does not verify: entry 3 was changed"):
-                ledger.debit(entry("last"))
+                ledger.debit(entry("last", cost=HALF))
         with pytest.raises(LedgerError, match="does not verify"):
             ledger.limit("registry", 100.0)
 

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from tacit.ledger.entries import Entry, LedgerError
+from tacit.ledger.entries import LedgerError
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import Adjacency, Cost
+from tests.ledger.children import entry
 
 ROOT = Path(__file__).parents[2]
 
@@ -70,9 +71,7 @@ def test_files_that_may_not_grow(tmp_path: Path) -> None:
 
 
 def test_a_full_database(tmp_path: Path) -> None:
-    requested = Entry(
-        "registry", bytes(32), "dpauc", "0", "run", bytes(32), Cost(0, 0, Adjacency.RECORD)
-    )
+    requested = entry("run", cost=Cost(0.0, adjacency=Adjacency.RECORD))
     with Ledger(tmp_path / "ledger.db") as ledger:
         ledger.limit("registry", 1.0)
         (pages,) = ledger._connection.execute("PRAGMA page_count").fetchone()

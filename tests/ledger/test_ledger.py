@@ -239,19 +239,16 @@ def test_what_protects_nothing_needs_an_infinite_limit_and_stays(ledger: Ledger)
         ledger.debit(asked("1", Cost(0.1, adjacency=RECORD)))
 
 
-def test_all_limits_of_a_data_set_hold(path: Path) -> None:
-    now = [0.0]
-    with Ledger(path, clock=lambda: now[0]) as ledger:
-        ledger.limit("registry", 1.0, period=timedelta(days=1))
-        ledger.limit("registry", 3.0, period=timedelta(days=365))
-        for day in range(3):
-            now[0] = day * 86400.0
-            ledger.debit(asked(f"{day}"))
-            with pytest.raises(entries.LimitError, match="in 1 day, 0:00:00 is epsilon 1"):
-                ledger.debit(asked(f"{day} again"))
-        now[0] = 3 * 86400.0
-        with pytest.raises(entries.LimitError, match="in 365 days, 0:00:00 is epsilon 3"):
-            ledger.debit(asked("3"))
+def test_all_limits_of_a_data_set_hold(ledger: Ledger, clock: Clock) -> None:
+    ledger.limit("registry", 1.0, period=timedelta(days=1))
+    ledger.limit("registry", 3.0, period=timedelta(days=365))
+    for day in range(3):
+        ledger.debit(asked(f"{day}"))
+        with pytest.raises(entries.LimitError, match="in 1 day, 0:00:00 is epsilon 1"):
+            ledger.debit(asked(f"{day} again"))
+        clock.seconds += DAY
+    with pytest.raises(entries.LimitError, match="in 365 days, 0:00:00 is epsilon 3"):
+        ledger.debit(asked("3"))
 
 
 def test_limits_are_of_one_data_set(ledger: Ledger) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from typing import Any
 
 import numpy as np
@@ -49,13 +49,16 @@ def uniform_cells(pairs: list[tuple[int, int]], noise: float | None = None) -> S
     return ScoreCells(np.linspace(0, 1, len(pairs) + 1), counts[:, 0], counts[:, 1], noise)
 
 
+def cells_of(scores: Floats, labels: NDArray[Any], cells: int) -> ScoreCells:
+    """The exact counts of records."""
+    edges = np.linspace(0, 1, cells + 1)
+    return ScoreCells(edges, *(np.histogram(scores[labels == own], edges)[0] for own in (1, 0)))
+
+
 def sampled_cells(rng: np.random.Generator, records: int, cells: int) -> ScoreCells:
     """Exact counts of scores that are the squares of the probabilities they stand for."""
     truth = rng.random(records)
-    positive = rng.random(records) < truth
-    edges = np.linspace(0, 1, cells + 1)
-    positive_counts = np.histogram(truth[positive] ** 2, edges)[0]
-    return ScoreCells(edges, positive_counts, np.histogram(truth[~positive] ** 2, edges)[0])
+    return cells_of(truth**2, rng.random(records) < truth, cells)
 
 
 def discrete_laplace(rng: np.random.Generator, deviation: float, size: int) -> Floats:
@@ -250,14 +253,10 @@ def test_with_a_bucket_a_cell_the_parts_are_murphys(pairs: list[tuple[int, int]]
 )
 def test_width_bounds_what_centres_change(records: list[tuple[float, int]], buckets: int) -> None:
     scores, labels = np.array([s for s, _ in records]), np.array([y for _, y in records])
-    edges = np.linspace(0, 1, 12)
-    positive = labels == 1
-    positive_counts, negative_counts = (
-        np.histogram(scores[side], edges)[0] for side in (positive, ~positive)
-    )
-    cells = ScoreCells(edges, positive_counts, negative_counts)
+    cells = cells_of(scores, labels, 11)
     starts = equal_width_starts(cells, buckets)
-    place = np.searchsorted(starts, np.searchsorted(edges[1:-1], scores, side="right"), "right")
+    cell_of = np.searchsorted(cells.edges[1:-1], scores, side="right")
+    place = np.searchsorted(starts, cell_of, side="right")
     own = sum(abs((labels - scores)[place == b].sum()) for b in set(place)) / scores.size
     assert abs(calibration_figures(cells, buckets).ece - own) <= width_error(cells) + 1e-12
     brier = float(((scores - labels) ** 2).mean())
@@ -283,20 +282,17 @@ def test_buckets_that_noise_drowns_are_left_out_of_equal_width_figures() -> None
         calibration_figures(uniform_cells(pairs), 0)
 
 
-def reliabilities(variance: float, replicates: int = 400) -> Floats:
+def test_noise_leaves_the_reliability_unbiased() -> None:
+    # Beyond 4 standard errors by chance: 6e-5. A noise scale 30 % off must lie beyond.
     rng = np.random.default_rng(3)
     fractions = [round(90 * (j + 0.5) / 200) for j in range(200)]
     exact = uniform_cells([(fraction, 100 - fraction) for fraction in fractions])
-    drawn = [noised(rng, exact, 10.0) for _ in range(replicates)]
-    computed_cells = [ScoreCells(c.edges, c.positives, c.negatives, variance) for c in drawn]
-    truth = calibration_figures(exact).reliability
-    return np.array([calibration_figures(cells).reliability - truth for cells in computed_cells])
+    drawn, truth = [noised(rng, exact, 10.0) for _ in range(400)], calibration_figures(exact)
 
-
-def test_noise_leaves_the_reliability_unbiased() -> None:
-    # Beyond 4 standard errors by chance: 6e-5. A noise scale 30 % off must lie beyond.
     def offset(variance: float) -> float:
-        errors = reliabilities(variance)
+        stated = [replace(cells, noise_variance=variance) for cells in drawn]
+        found = np.array([calibration_figures(cells).reliability for cells in stated])
+        errors = found - truth.reliability
         return float(abs(errors.mean()) / (errors.std(ddof=1) / math.sqrt(errors.size)))
 
     assert offset(100.0) < 4

@@ -81,22 +81,14 @@ def dense_covariance(variances: Floats) -> Floats:
 @few
 @given(variances=level_variances(), seed=st.integers(0, 2**32 - 1))
 def test_consistent_leaves_are_dense_weighted_least_squares(variances: Floats, seed: int) -> None:
-    levels = observed_levels(variances, np.random.default_rng(seed), ())
-    leaves = trees.consistent_leaves(levels, variances)
-    np.testing.assert_allclose(leaves, dense_leaves(levels, variances), rtol=1e-7, atol=1e-7)
-
-
-@few
-@given(variances=level_variances(), seed=st.integers(0, 2**32 - 1))
-def test_leading_axes_hold_trees_of_their_own(variances: Floats, seed: int) -> None:
+    """Of each tree: leading axes hold trees of their own."""
     levels = observed_levels(variances, np.random.default_rng(seed), (2, 3))
     leaves = trees.consistent_leaves(levels, variances)
     assert leaves.shape == (2, 3, 1 << (variances.size - 1))
     for place in np.ndindex(2, 3):
         alone = [None if own is None else own[place] for own in levels]
-        np.testing.assert_allclose(
-            leaves[place], trees.consistent_leaves(alone, variances), rtol=1e-12
-        )
+        expected = dense_leaves(alone, variances)
+        np.testing.assert_allclose(leaves[place], expected, rtol=1e-7, atol=1e-7)
 
 
 @few
@@ -109,14 +101,8 @@ def test_observation_weights_are_the_adjoint(variances: Floats, seed: int) -> No
     assert [own.shape for own in computed_weights] == [
         (2, 1 << level) for level in range(variances.size)
     ]
-    weighed = sum(
-        (
-            own @ level
-            for own, level in zip(computed_weights, levels, strict=True)
-            if level is not None
-        ),
-        np.zeros(2),
-    )
+    pairs = zip(computed_weights, levels, strict=True)
+    weighed = np.sum([own @ level for own, level in pairs if level is not None], axis=0)
     expected = weights @ trees.consistent_leaves(levels, variances)
     np.testing.assert_allclose(weighed, expected, rtol=1e-9, atol=1e-9)
     for own, variance in zip(computed_weights, variances, strict=True):
@@ -125,31 +111,23 @@ def test_observation_weights_are_the_adjoint(variances: Floats, seed: int) -> No
 
 @few
 @given(variances=level_variances())
-def test_node_variances_are_the_dense_diagonals(variances: Floats) -> None:
-    covariance = dense_covariance(variances)
-    computed_variances = trees.node_variances(variances)
+def test_variances_of_nodes_and_of_roots_of_subtrees_are_the_dense_ones(variances: Floats) -> None:
+    covariance, of_nodes = dense_covariance(variances), trees.node_variances(variances)
+    of_roots = trees.subtree_variances(variances)
     for level, sums in enumerate(sums_by_level(variances.size)):
         diagonal = np.diag(sums @ covariance @ sums.T)
-        np.testing.assert_allclose(diagonal, computed_variances[level], rtol=1e-6, atol=1e-6)
-
-
-@few
-@given(variances=level_variances())
-def test_subtree_variances_are_the_roots_of_trees_of_their_own(variances: Floats) -> None:
-    computed_variances = trees.subtree_variances(variances)
-    for level in range(variances.size):
+        np.testing.assert_allclose(diagonal, of_nodes[level], rtol=1e-6, atol=1e-6)
         own = variances[level:]
-        expected = own[0] if own.size == 1 else dense_covariance(own).sum()
-        assert computed_variances[level] == pytest.approx(expected, rel=1e-6, abs=1e-6)
+        root = own[0] if own.size == 1 else dense_covariance(own).sum()
+        assert of_roots[level] == pytest.approx(root, rel=1e-6, abs=1e-6)
 
 
 def test_shares_of_levels() -> None:
-    np.testing.assert_allclose(trees.observation_fractions(np.array([2.0, 1.0])), [0.5, 1.0])
-    np.testing.assert_allclose(
-        trees.observation_fractions(np.array([np.inf, 0.0, 1.0])), [0.0, 1.0, 1.0]
-    )
+    for variances, shares in (([2.0, 1.0], [0.5, 1.0]), ([np.inf, 0.0, 1.0], [0.0, 1.0, 1.0])):
+        fractions, _ = trees.fractions_and_variances(np.array(variances))
+        np.testing.assert_allclose(fractions, shares)
     with pytest.raises(ValueError, match="leaves of a tree must be observed"):
-        trees.observation_fractions(np.array([1.0, np.inf]))
+        trees.fractions_and_variances(np.array([1.0, np.inf]))
     nodes = np.arange(12.0).reshape(3, 4)
     np.testing.assert_array_equal(trees.pair_sums(nodes), [[1, 5], [9, 13], [17, 21]])
 

@@ -22,6 +22,7 @@ from tacit.protocols.histogram.figure_forecast import ece_of, precision_of
 from tacit.protocols.histogram.forecast import tree_forecast
 from tacit.protocols.published.fhe.packing import cumulative_counts
 from tacit.results.measures.computing import Measures
+from tests.results.measures.test_distances import distance
 
 FEW, LONE = Scenario(3000, 900, 10, 1.0), Scenario(3000, 900, 3000, 3.0)
 THREE = Scenario(6_000, 2_000, 10, 1.0, 3)
@@ -278,17 +279,10 @@ def test_the_largest_difference_is_predicted_as_runs_measure_it(trust: str, runs
     for seed in range(runs):
         clients = scenario.drawn(shape, seed)
         measures = measures_of(tacit.evaluate(clients, protocol, seed=seed))
-        errors.append(measures.named("kolmogorov_smirnov").value - largest_difference(clients))
+        errors.append(measures.named("kolmogorov_smirnov").value - distance(clients))
     error = tree_forecast(protocol, scenario, shape, Metric("ks")).error
     within = 1.6 if runs == 100 else 1.4
     assert 1 / within < error / math.sqrt(float(np.mean(np.square(errors)))) < within
-
-
-def largest_difference(clients: tacit.Clients) -> float:
-    """The classes' Kolmogorov-Smirnov distance by sorting; scores differ."""
-    labels = clients.labels[np.argsort(-clients.scores)].astype(np.float64)
-    rates = [np.cumsum(side) / side.sum() for side in (labels, 1 - labels)]
-    return float(np.max(rates[0] - rates[1]))
 
 
 def test_the_forecast_of_the_calibration_index_is_what_results_state() -> None:

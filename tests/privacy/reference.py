@@ -41,8 +41,8 @@ class Discrete:
 
     def __init__(self, reach: int, weight: Callable[[Integers], Floats]) -> None:
         self.support = np.arange(-reach, reach + 1)
-        self.weight = weight(self.support)
-        self.pmf = self.weight / self.weight.sum()
+        weights = weight(self.support)
+        self.pmf = weights / weights.sum()
 
     @property
     def variance(self) -> float:
@@ -68,20 +68,14 @@ class Discrete:
         return np.minimum(cell, current - 1), current
 
 
-def discrete_laplace(scale: float) -> Discrete:
-    return Discrete(int(40 * scale) + 2, lambda z: np.exp(-np.abs(z) / scale))
-
-
-def discrete_gaussian(sigma: float) -> Discrete:
-    return Discrete(int(9 * sigma) + 2, lambda z: np.exp(-(z**2) / (2 * sigma**2)))
-
-
-def share_of_laplace(scale: float, share: Fraction | float) -> Discrete:
-    """The difference of two negative binomial numbers, by convolution."""
-    reach = int(50 * scale * max(1.0, float(share))) + 30
-    single = stats.nbinom.pmf(np.arange(reach + 1), float(share), -np.expm1(-1 / scale))
-    both = np.convolve(single, single[::-1])
-    return Discrete(reach, lambda z: both[z + reach])
+def law_of(mechanism: Any) -> Discrete:
+    """The noise of a mechanism, on the integers that have all but a part in 10**12 of it."""
+    if isinstance(mechanism, DiscreteGaussian):
+        reach = 10 * float(np.asarray(mechanism.sigma)) + 10
+    else:
+        steps = 40 / float(mechanism.epsilon) * (1 + float(getattr(mechanism, "share", 0)))
+        reach = (steps + 3) * float(mechanism.sensitivity)
+    return Discrete(int(reach), lambda z: np.exp(log_weight(mechanism, z)))
 
 
 def discrete_staircase(width: int, inner: int, epsilon: float) -> Discrete:
@@ -94,23 +88,6 @@ def discrete_staircase(width: int, inner: int, epsilon: float) -> Discrete:
     return Discrete(
         reach, lambda z: np.exp(-epsilon * ((np.abs(z) - inner) // width + 1).astype(np.float64))
     )
-
-
-def best_staircase(width: int, epsilon: float) -> Discrete:
-    """The staircase of least variance."""
-    return discrete_staircase(width, inner_by_bisection(width, epsilon), epsilon)
-
-
-def inner_by_bisection(width: int, epsilon: float) -> int:
-    """The inner width of least variance, by bisection on the (single-dipped) brute-force sums."""
-    low, high = 1, width
-    while low < high:
-        middle = (low + high) // 2
-        here, further = (
-            discrete_staircase(width, inner, epsilon).variance for inner in (middle, middle + 1)
-        )
-        low, high = (low, middle) if here <= further else (middle + 1, high)
-    return low
 
 
 def continuous_p_value(draws: Floats, cdf: Callable[[Floats], Floats]) -> float:

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tacit.privacy.composition import bound, restated
 from tacit.privacy.cost import Adjacency, Cost, compose, worst_case
@@ -18,7 +17,7 @@ from tacit.privacy.mechanisms.interface import Together
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace, PolyaShare, Staircase
 from tacit.privacy.mechanisms.response import RandomisedResponse
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
-from tests.privacy.reference import gaussian_delta, log_weight
+from tests.privacy.reference import gaussian_delta, law_of, log_weight
 
 LABEL = Adjacency.LABEL
 MECHANISMS: dict[str, Any] = {
@@ -35,21 +34,12 @@ MECHANISMS: dict[str, Any] = {
 TIMES = 12
 
 
-def loss_pairs(mechanism: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The losses of a shift by the sensitivity, in 240ths of epsilon, with their probabilities."""
-    reach = int(45 / mechanism.epsilon + 3) * int(mechanism.sensitivity)
-    values = np.arange(-reach, reach + 1)
-    log = log_weight(mechanism, values)
-    losses = log - log_weight(mechanism, values - int(mechanism.sensitivity))
-    weights = np.exp(log - log.max())
-    units = np.rint(240 * losses / mechanism.epsilon).astype(np.int64)
-    return units, weights / weights.sum()
-
-
 def exact_delta(mechanism: Any, times: int, epsilon: float) -> float:
     """The delta of so many releases, by convolving the losses, which are whole 240ths."""
-    units, chances = loss_pairs(mechanism)
-    one = np.bincount(units + 240, chances, 481)
+    law = law_of(mechanism)
+    moved = log_weight(mechanism, law.support - int(mechanism.sensitivity))
+    units = np.rint(240 * (log_weight(mechanism, law.support) - moved) / mechanism.epsilon)
+    one = np.bincount(units.astype(np.int64) + 240, law.pmf, 481)
     whole = np.ones(1)
     for _ in range(times):
         whole = np.convolve(whole, one)

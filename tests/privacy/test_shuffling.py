@@ -116,7 +116,7 @@ def test_the_ends_of_the_range_of_epsilon_are_finite(local: float) -> None:
         (shuffled_delta, (1.0, 0, 0.1), "reports must be at least 1, got 0"),
         (shuffled_delta, (1.0, 10, -0.1), "epsilon must be at least 0 and finite, got -0.1"),
         (shuffled_delta, (1.0, 10, math.nan), "epsilon must be at least 0 and finite, got nan"),
-        (shuffled_epsilon, (1.0, 10, 0.0), "delta must be above 0 and below 1, got 0"),
+        (shuffled_epsilon, (1.0, 10, 0.0), "delta must be between 0 and 1, both excluded, got 0"),
     ],
 )
 def test_bad_parameters_are_refused(function: Any, arguments: Any, error: str) -> None:

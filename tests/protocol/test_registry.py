@@ -12,6 +12,7 @@ import pytest
 
 from tacit import DPAUC, ExactAUC
 from tacit.protocol import SettingError, registry, setting
+from tests.terminal import in_python
 
 HEAVY = ("scipy.special", "scipy.stats", "pyarrow", "opendp", "dp_accounting", "tacit.planning")
 
@@ -161,7 +162,4 @@ def test_a_name_that_two_packages_have_or_its_class_has_not_is_refused(
 def test_importing_imports_little(program: str) -> None:
     """A federation's nodes start a process for every message, which pays for what it imports."""
     message = f"import sys; print([name for name in {HEAVY} if name in sys.modules])"
-    done = subprocess.run(
-        [sys.executable, "-c", f"{program}; {message}"], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "[]"
+    assert in_python(f"{program}; {message}").stdout == "[]\n"

@@ -35,12 +35,12 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"mechanism": "laplace(accounting=x)"}, "accounting must be one of ('tight', 'paper')"),
         ({"mechanism": "laplace(points=x)"}, "points must be one of ('clamped', 'plain')"),
         ({"mechanism": "laplace(delta=0.1)"}, "laplace has no parameter 'delta'"),
-        ({"mechanism": "gaussian"}, "gaussian needs a delta between 0 and 1, such as"),
+        ({"mechanism": "gaussian"}, "gaussian(delta=1e-6), must be between 0 and 1, both excluded"),
         ({"mechanism": "gaussian(delta=1e-20)"}, "delta must be at least"),
         ({"mechanism": "randomised-response"}, "randomised response protects labels only"),
     ],
     "published-fedauc": [
-        ({"mechanism": "gaussian"}, "gaussian noise needs a delta between 0 and 1, got 0.0"),
+        ({"mechanism": "gaussian"}, "gaussian(delta=1e-6), must be between 0 and 1, both excluded"),
         ({"mechanism": "gaussian(delta=1e-20)"}, "delta must be at least"),
         ({"mechanism": "laplace(delta=1e-6)"}, "laplace has no parameter 'delta'"),
         ({"allocation": "adaptive(beta=0.3)"}, "adaptive has no parameter 'beta'"),
@@ -60,7 +60,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"height": 0}, "height must be a whole number between 1 and 24, got 0"),
         ({"height": 25}, "height must be a whole number between 1 and 24, got 25"),
         ({"height": 6.5}, "height must be a whole number, got 6.5"),
-        ({"levels": "every(delta=1)"}, "delta must be above 0 and below 1, got 1.0"),
+        ({"levels": "every(delta=1)"}, "delta must be between 0 and 1, both excluded, got 1.0"),
         ({"levels": "every"}, "levels: every needs delta"),
     ],
     "paired-ustatistic": [

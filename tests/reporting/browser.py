@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 CHROMIUM, DRIVER = Path("/usr/bin/chromium"), Path("/usr/bin/chromedriver")
 MISSING = (
@@ -33,8 +34,8 @@ def available() -> bool:
     return CHROMIUM.exists() and DRIVER.exists()
 
 
-@contextmanager
-def chromium() -> Iterator[Any]:
+@pytest.fixture(scope="module")
+def driver() -> Iterator[Any]:
     """A driver of a fresh browser, whose path is given: Selenium looks for none."""
     from selenium.webdriver import Chrome, ChromeOptions
     from selenium.webdriver.chrome.service import Service
@@ -45,14 +46,14 @@ def chromium() -> Iterator[Any]:
         for flag in (*FLAGS, f"--user-data-dir={profile}"):
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        driver: Any = Chrome(options=options, service=Service(str(DRIVER)))
-        driver.command_executor.client_config.timeout = SECONDS
-        driver.set_script_timeout(SECONDS)
-        driver.set_page_load_timeout(SECONDS)
+        chrome: Any = Chrome(options=options, service=Service(str(DRIVER)))
+        chrome.command_executor.client_config.timeout = SECONDS
+        chrome.set_script_timeout(SECONDS)
+        chrome.set_page_load_timeout(SECONDS)
         try:
-            yield driver
+            yield chrome
         finally:
-            driver.quit()
+            chrome.quit()
 
 
 def show(driver: Any, page: Path, width: int = 1200, dark: bool = False) -> None:

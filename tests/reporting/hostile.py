@@ -19,6 +19,7 @@ from tacit.protocol.conversation import Protocol
 from tacit.results.estimate import Estimate
 from tacit.results.run import LeftOut
 from tacit.results.saved.integrity import with_fingerprint
+from tacit.results.saved.reading import document_of
 from tests.classified import CLASSES, GROUPS, class_clients, group_clients
 
 Place = tuple[str | int, ...]
@@ -108,6 +109,11 @@ def documents() -> Mapping[str, Any]:
     made = {name: make().to_dict() for name, make in makers.items()}
     plain: dict[str, Any] = json.loads(json.dumps(made))
     return plain
+
+
+def document(name: str) -> Any:
+    """One of them as it is read for a report."""
+    return document_of(documents()[name], name)
 
 
 def changes(number: int, seed: int) -> Iterator[tuple[str, str, Any]]:

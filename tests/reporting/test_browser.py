@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +10,15 @@ import pytest
 
 from tacit.reporting.page import report
 from tacit.reporting.words import threshold_text
-from tacit.results.saved.reading import Document, document_of
-from tests.reporting.browser import MISSING, accessibility_result, available, chromium, show
+from tests.reporting.browser import MISSING, accessibility_result, available, driver, show
 from tests.reporting.examples import content, result
-from tests.reporting.hostile import documents
+from tests.reporting.hostile import document
 from tests.reporting.test_page import nasty
+
+__all__ = ["driver"]  # a fixture of every test here
 
 pytestmark = pytest.mark.skipif(not available(), reason=MISSING)
 RATES = ("precision", "recall", "f1", "specificity", "accuracy")
-
-
-@pytest.fixture(scope="module")
-def driver() -> Iterator[Any]:
-    with chromium() as driver:
-        yield driver
-
-
-def document(name: str) -> Document:
-    return document_of(documents()[name], name)
 
 
 @pytest.fixture(scope="module")

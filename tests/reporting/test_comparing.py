@@ -89,10 +89,12 @@ def test_without_a_signal_there_is_no_difference() -> None:
     assert not observed.significant
 
 
-def of_clients(count: int, federation: str | None) -> Result:
-    clients = binormal_clients(400, 600, count)
+def of_clients(clients: tacit.Clients, federation: str | None) -> Result:
     made = tacit.evaluate(clients, tacit.DPAUC(1.0), seed=0, federation=federation)
-    return Result.of(made.to_dict(), str(count))
+    return Result.of(made.to_dict(), f"{clients.count} clients")
+
+
+FIVE, SIX = (binormal_clients(400, 600, count) for count in (5, 6))
 
 
 @pytest.mark.parametrize(
@@ -102,8 +104,8 @@ def of_clients(count: int, federation: str | None) -> Result:
         (ONE, with_estimate("b", "other"), "different federations, 'five hospitals.*' and 'other'"),
         (ONE, with_estimate("b", None), "one names 'five hospitals, test set 3', the other none"),
         (result("dpauc"), result("gini"), "one is a AUC, the other a Gini mean difference"),
-        (result("dpauc"), of_clients(6, None), "of 5 and of 6 clients"),
-        (of_clients(5, "a"), of_clients(6, "a"), "of 5 and of 6 clients"),
+        (result("dpauc"), of_clients(SIX, None), "of 5 and of 6 clients"),
+        (of_clients(FIVE, "a"), of_clients(SIX, "a"), "of 5 and of 6 clients"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(first: Result, second: Result, reason: str) -> None:
@@ -112,14 +114,11 @@ def test_what_cannot_be_compared_is_refused(first: Result, second: Result, reaso
 
 
 def test_clients_of_other_names_are_other_federations_unless_it_is_said() -> None:
-    def named(ids: list[str], federation: str | None) -> Result:
-        client_ids = np.repeat(ids, 500)
-        scores, labels = tacit.binormal_scores(400, 600, 0.8, seed=0)
-        clients = tacit.Clients.from_arrays(scores, labels, client_ids)
-        made = tacit.evaluate(clients, tacit.DPAUC(1.0), seed=0, federation=federation)
-        return Result.of(made.to_dict(), "-".join(ids))
-
+    scores, labels = tacit.binormal_scores(400, 600, 0.8, seed=0)
+    here, there = (
+        tacit.Clients.from_arrays(scores, labels, np.repeat(list(ids), 500)) for ids in ("ab", "cd")
+    )
     with pytest.raises(ValueError, match=r"whose clients have different names.*--federation NAME"):
-        differences([named(["a", "b"], None), named(["c", "d"], None)])
-    (observed,) = differences([named(["a", "b"], "said"), named(["c", "d"], "said")])
+        differences([of_clients(here, None), of_clients(there, None)])
+    (observed,) = differences([of_clients(here, "said"), of_clients(there, "said")])
     assert observed.paired

@@ -17,7 +17,7 @@ from tacit.cli import main
 from tacit.reporting.page import report
 from tacit.results.saved.integrity import with_fingerprint
 from tacit.results.saved.reading import ComparedModels, GroupedResult, document_of, read_documents
-from tests.reporting.hostile import documents
+from tests.reporting.hostile import document
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_a_comparison_shows_both_models_and_their_difference(comparison: dict[st
 
 
 def test_exact_figures_of_models_come_with_a_caution() -> None:
-    page = report([document_of(documents()["models"], "models")])
+    page = report([document("models")])
     assert "This report holds the exact AUCs" in page
     assert "neither model is shown to be better" in page
 

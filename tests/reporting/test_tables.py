@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import Any
 
 import pytest
 
@@ -12,10 +11,10 @@ import tacit
 from tacit.protocols.multiclass.protocol import PUBLISHED
 from tacit.reporting.page import report
 from tacit.reporting.tables import COLUMNS, as_csv, as_markdown
-from tacit.results.saved.reading import Result, document_of
+from tacit.results.saved.reading import Result
 from tests.classified import CLASSES, GROUPS, class_clients
 from tests.reporting.examples import changed, content, result
-from tests.reporting.hostile import documents
+from tests.reporting.hostile import document
 
 
 def test_values_have_a_line_for_every_figure() -> None:
@@ -74,13 +73,8 @@ def test_real_numbers_have_only_their_distribution() -> None:
     assert "r0-smooth-title" not in page
 
 
-def small(name: str) -> Any:
-    """A file of ``hostile.documents``."""
-    return document_of(documents()[name], name)
-
-
 def test_classes_stand_before_the_cost_with_their_averages() -> None:
-    page = report([small("classes")])
+    page = report([document("classes")])
     texts = (
         "Macro AUC</h2>",
         "Classes</h2>",
@@ -95,7 +89,7 @@ def test_classes_stand_before_the_cost_with_their_averages() -> None:
 
 @pytest.mark.parametrize("name", ["classes", "private groups", "sites"])
 def test_the_checklist_names_only_sections_of_the_page(name: str) -> None:
-    page = report([small(name)])
+    page = report([document(name)])
     checklist = page[page.index("Items of the checklist") :].split("</table>")[0]
     for heading in ("For a reviewer", "Choose a threshold", "Classes", "Private groups", "Sites"):
         named = f"under {heading}" in checklist
@@ -103,7 +97,7 @@ def test_the_checklist_names_only_sections_of_the_page(name: str) -> None:
 
 
 def test_rates_of_groups_state_their_threshold() -> None:
-    groups = small("private groups")
+    groups = document("private groups")
     page, measures = report([groups]), groups.content["groups"][0]["measures"]
     threshold = measures["true positive rate"]["threshold"]
     assert f"<caption>true positive rate at {threshold:g}</caption>" in page
@@ -118,7 +112,7 @@ def test_rates_of_groups_state_their_threshold() -> None:
     ],
 )
 def test_tables_have_the_figures_of_all_parts(name: str, names: list[str]) -> None:
-    result = small(name)
+    result = document(name)
     rows = list(csv.DictReader(io.StringIO(as_csv([result]))))
     shown = [row["figure"] for row in rows]
     assert len(shown) == len(set(shown))
@@ -128,7 +122,7 @@ def test_tables_have_the_figures_of_all_parts(name: str, names: list[str]) -> No
 
 
 def test_a_table_has_the_numbers_of_the_file() -> None:
-    groups = small("private groups")
+    groups = document("private groups")
     rows = {row["figure"]: row for row in csv.DictReader(io.StringIO(as_csv([groups])))}
     entry = groups.content["differences"][0]
     row = rows[f"{entry['measure']}, {entry['first']} less {entry['second']}"]
@@ -137,7 +131,7 @@ def test_a_table_has_the_numbers_of_the_file() -> None:
 
 
 def test_clients_of_two_rounds_see_what_the_first_one_published() -> None:
-    page = report([small("classes")])
+    page = report([document("classes")])
     assert PUBLISHED in page
     assert "<code>tacit evaluate</code>" in page
     assert "`" not in page.split("<script")[0]

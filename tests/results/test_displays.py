@@ -143,10 +143,8 @@ def test_a_command_saves_the_picture_and_says_so(
 
 
 def test_a_roc_curve_is_drawn_on_given_axes() -> None:
-    result, ax = (
-        tacit.evaluate(CLIENTS, tacit.ScoreHistogram(epsilon=2.0), seed=1),
-        drawing.new_axes(),
-    )
+    result = tacit.evaluate(CLIENTS, tacit.ScoreHistogram(epsilon=2.0), seed=1)
+    ax = drawing.new_axes()
     display = tacit.RocCurveDisplay.from_result(result, ax=ax)
     assert display.ax_ is ax
     assert display.figure_ is ax.figure

@@ -93,12 +93,8 @@ def test_no_figure_is_told_that_says_nothing(found: ServerResult, reason: str) -
 
 
 def test_figures_that_say_something_are_told() -> None:
-    for result in (
-        server_result(0.5, 0.25),
-        server_result(0.7, 0.01, 80.0, 10.0),
-        server_result(1.0, 0.0),
-    ):
-        assert result.published() is result
+    told = server_result(0.5, 0.25), server_result(0.7, 0.01, 80.0, 10.0), server_result(1.0, 0.0)
+    assert all(result.published() is result for result in told)
     hardly = server_result(0.7, 0.01, 61.0, 10.0).published()
     assert hardly.estimate().value == 0.7
     assert "little more than the 6 standard errors" in hardly.warnings[0]

@@ -12,14 +12,14 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-import click
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import tacit
 from tacit_studies.command import reproduce
-from tests.terminal import refusal_of, run, strict_json
+from tests.cli.test_help import examples
+from tests.terminal import in_python, refusal_of, run, strict_json
 
 
 @pytest.fixture
@@ -108,15 +108,8 @@ def test_an_interrupt_while_a_line_is_written_ends_with_its_status() -> None:
         "with prompt_interrupt():\n"
         "    print('a line', file=sys.stderr, flush=True)\n"
     )
-    ended = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
-    )
+    ended = in_python(script)
     assert (ended.returncode, ended.stderr) == (130, "tacit: interrupted\n")
-
-
-def examples(command: click.Command) -> list[str]:
-    lines = (line.strip() for line in (command.epilog or "").splitlines())
-    return [line for line in lines if line.startswith("tacit ")]
 
 
 def test_help_shows_the_examples_on_lines_of_their_own() -> None:

@@ -15,54 +15,6 @@ from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.protocol.steps import Step, step
 from tacit.testing import checks
 
-CELLS = 16
-
-
-@tp.release(lambda query: {"cells": tp.Released((CELLS,), epsilon=query.protocol.epsilon / 2)})
-def count_cells(clients: tp.Clients, query: tp.Query) -> dict[str, Any]:
-    """The scores of every cell."""
-    cells = np.minimum(clients.scores * CELLS, CELLS - 1).astype(np.int64)
-    return {"cells": np.bincount(cells, minlength=CELLS)}
-
-
-@tp.release(lambda query: {"counts": tp.Released((2, 2), epsilon=query.protocol.epsilon / 2)})
-def count_above(clients: tp.Clients, query: tp.Query) -> dict[str, Any]:
-    """The records of each label above a threshold and below it."""
-    below = clients.scores < query.broadcast["threshold"][..., np.newaxis]
-    groups = 2 * below + clients.labels
-    counts = np.stack([(groups == group).sum(axis=-1) for group in range(4)], axis=-1)
-    return {"counts": counts.reshape(*counts.shape[:-1], 2, 2)}
-
-
-@dataclass(frozen=True)
-class MovedThreshold(tp.Protocol):
-    """A lift above a threshold from a noisy first round, as if it were the decile itself."""
-
-    epsilon: float = tp.setting(help=tp.EPSILON)
-    name = "moved-threshold"
-    figure = tp.Figure("lift")
-    score_range = tp.UNIT_INTERVAL
-    steps = (count_cells, count_above)
-
-    def conversation(self, clients: int) -> tp.Conversation:
-        """Cells up, a threshold down, counts up."""
-        cells = (yield from tp.ask(count_cells, self, clients))["cells"]
-        above = np.cumsum(cells[..., ::-1], axis=-1)
-        taken = np.minimum((above < 0.1 * above[..., -1:]).sum(axis=-1), CELLS - 1)
-        broadcast = {"threshold": 1 - (taken + 1) / CELLS}
-        sums = yield from tp.ask(count_above, self, clients, broadcast)
-        counts = np.maximum(sums["counts"], 1.0)
-        records, positives = counts.sum(axis=(-2, -1)), counts[..., 1].sum(axis=-1)
-        top = counts[..., 0, :].sum(axis=-1)
-        lift = counts[..., 0, 1] / top * records / positives
-        return sums.result(lift, {"counts": (lift / top)[..., None, None] * np.ones((2, 2))})
-
-    def exact(self, clients: tp.Clients) -> float:
-        """The lift of the decile."""
-        top = clients.labels[np.argsort(-clients.scores)][: clients.records // 10]
-        return float(top.mean() / clients.labels.mean())
-
-
 UNITS = 1000
 
 
@@ -123,6 +75,17 @@ class Tripled(Sound):
 
 class Doubled(Sound):
     spread = 2 * Sound.spread
+
+
+class Rounded(Sound):
+    """Its value is rounded to a step, which is small beside its errors on few records alone."""
+
+    value_step = 0.007
+
+    def conversation(self, clients: int) -> tp.Conversation:
+        """One round."""
+        result = yield from super().conversation(clients)
+        return replace(result, value=np.round(result.value / self.value_step) * self.value_step)
 
 
 class Withheld(Sound):
@@ -191,7 +154,7 @@ def privacy(protocol: tp.Protocol) -> None:
         (checks.check_forecast, Tripled, "the forecast is wrong"),
         (checks.check_limits, Withheld, "limits withhold"),
         (sampling, Doubled, "the sampling error is wrong"),
-        (small, MovedThreshold, "on 2000 records"),
+        (small, Rounded, "on 2000 records"),
         (privacy, Undeclared, "a neighbour costs more than declared"),
     ],
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,11 +9,13 @@ import numpy as np
 import pytest
 
 from tacit import DPAUC, FedAUC
-from tacit.protocol import Conversation, ErrorCase, LawTraits, Step
+from tacit.arrays import Floats
+from tacit.protocol import ErrorCase, LawTraits, Step
 from tacit.testing import checks
 from tacit.testing.laws import LAWS, laws_for
 from tests import brier
 from tests.federations import binormal_clients
+from tests.terminal import in_python
 
 globals().update(laws_for(brier.Brier))
 
@@ -26,15 +26,8 @@ CLIENTS = binormal_clients(8, 12, 4)
 class Batchwise(brier.Brier):
     """Its server weighs clients by their place."""
 
-    def conversation(self, clients: int) -> Conversation:
-        conversation = super().conversation(clients)
-        reply = yield next(conversation)
-        squares = np.asarray(reply["squares"]) * np.arange(1, clients + 1)
-        try:
-            conversation.send({**reply, "squares": squares})
-        except StopIteration as end:
-            return end.value
-        raise AssertionError("one round")
+    def total(self, squares: Floats) -> Floats:
+        return squares @ np.arange(1.0, squares.shape[-1] + 1)
 
 
 @dataclass(frozen=True)
@@ -96,9 +89,6 @@ def test_what_no_noise_hides_breaks_the_privacy_law(asked: Step, said: str) -> N
 
 def test_without_pytest_one_sentence_says_what_to_install() -> None:
     program = "import sys; sys.modules['pytest'] = None; import tacit.testing.laws"
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
-    )
-    assert done.stderr.splitlines()[-1] == (
+    assert in_python(program).stderr.splitlines()[-1] == (
         "ImportError: the laws need pytest and hypothesis: pip install pytest hypothesis"
     )

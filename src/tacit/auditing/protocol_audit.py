@@ -33,6 +33,15 @@ TWO_RECORDS = 2
 one."""
 
 
+def _entry(record: object, *names: str) -> dict[str, Any]:
+    """Parts of a record by name, for JSON: those of several records are an entry each."""
+    values = {name: getattr(record, name) for name in names}
+    return {
+        name: [each.to_dict() for each in value] if isinstance(value, tuple) else value
+        for name, value in values.items()
+    }
+
+
 @dataclass(frozen=True)
 class CaseAudit:
     """The attacks on the steps of a protocol with certain settings.
@@ -50,11 +59,7 @@ class CaseAudit:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
-        return {
-            "protocol": self.protocol,
-            "settings": dict(self.settings),
-            "steps": [step.to_dict() for step in self.steps],
-        }
+        return {**_entry(self, "protocol", "settings", "steps"), "settings": dict(self.settings)}
 
 
 @dataclass(frozen=True)
@@ -87,14 +92,8 @@ class Audit:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values, for JSON."""
-        return {
-            "epsilon": self.epsilon,
-            "seed": self.seed,
-            "confidence": CONFIDENCE,
-            "passed": self.passed,
-            "cases": [case.to_dict() for case in self.cases],
-            "exposures": [exposure.to_dict() for exposure in self.exposures],
-        }
+        budget = _entry(self, "epsilon", "seed")
+        return {**budget, "confidence": CONFIDENCE, **_entry(self, "passed", "cases", "exposures")}
 
 
 def audit(
@@ -216,13 +215,8 @@ class TrialOutcome:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
-        return {
-            "name": self.name,
-            "broken": self.broken,
-            "passed": self.passed,
-            "verdict": self.verdict,
-            "attack": self.audit.to_dict(),
-        }
+        attack = {"attack": self.audit.to_dict()}
+        return _entry(self, "name", "broken", "passed", "verdict") | attack
 
 
 @dataclass(frozen=True)
@@ -260,9 +254,7 @@ class SelfTest:
         return {
             "seed": self.seed,
             "confidence": CONFIDENCE,
-            "passed": self.passed,
-            "trials": [trial.to_dict() for trial in self.trials],
-            "exposures": [exposure.to_dict() for exposure in self.exposures],
+            **_entry(self, "passed", "trials", "exposures"),
             "attacks_without_success": self.silent,
         }
 

@@ -201,29 +201,20 @@ COARSE_CELLS = (
 )
 
 
-def independent_variance(positives: Floats, negatives: Floats, noise: CellNoise) -> Floats:
-    """The AUC's variance when both classes' cells carry independent noise.
-
-    The first order is the variance of the influences' weighted sums. Products of a positive and a
-    negative cell's noise add half the product of the totals' variances over ``(P N)^2``: half of
-    all pairs of cells count fully.
-    """
-    by_positive, by_negative = curves.cell_influences(positives, negatives)
-    variance = noise.variance_of(by_positive) + noise.variance_of(by_negative)
-    pairs = positives.sum(axis=-1, dtype=np.float64) * negatives.sum(axis=-1, dtype=np.float64)
-    return variance + noise.total**2 / 2 / np.maximum(np.abs(pairs), 1.0) ** 2
-
-
-def exchange_variance(positives: Floats, negatives: Floats, noise: CellNoise) -> Floats:
-    """The AUC's variance when noise moves records from one class to the other within a cell."""
-    by_positive, by_negative = curves.cell_influences(positives, negatives)
-    return noise.variance_of(by_positive - by_negative)
-
-
 def area_variance(adjacency: str, cells: tuple[Floats, Floats], noise: CellNoise) -> Floats:
-    """The AUC's variance by what the noise hides: a label, or a record with its class and cell."""
-    variance_of = exchange_variance if adjacency == "label" else independent_variance
-    return variance_of(*cells, noise)
+    """The AUC's variance by what the noise hides: a label, or a record with its class and cell.
+
+    Noise on labels moves records from one class to the other within a cell. Otherwise both classes'
+    cells carry independent noise. The first order is the variance of the influences' weighted sums.
+    Products of a positive and a negative cell's noise add half the product of the totals' variances
+    over ``(P N)^2``: half of all pairs of cells count fully.
+    """
+    by_positive, by_negative = curves.cell_influences(*cells)
+    if adjacency == "label":
+        return noise.variance_of(by_positive - by_negative)
+    variance = noise.variance_of(by_positive) + noise.variance_of(by_negative)
+    pairs = cells[0].sum(axis=-1, dtype=np.float64) * cells[1].sum(axis=-1, dtype=np.float64)
+    return variance + noise.total**2 / 2 / np.maximum(np.abs(pairs), 1.0) ** 2
 
 
 def result_from_cells(

@@ -25,6 +25,7 @@ from tacit.counts.pooling import Pooled, product_variance
 from tacit.counts.zoomed_cells import best_scales, recounted, zoomed
 from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import PROBABILITY, ScoreScale
+from tacit.metrics.ranking import plug_in_variance
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.distributions import discrete_laplace_variance
 from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS, MIN_CLASS_SIZE_IN_ERRORS
@@ -70,11 +71,6 @@ class Next:
     count_round: bool
     scale: ScoreScale | None = None
     height: int = 0
-
-    @property
-    def zooms(self) -> bool:
-        """Whether it looks into concentrated cells, with little of epsilon."""
-        return self.scale is not None and self.parts == count_rounds.FIRST_PARTS
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -139,7 +135,9 @@ class Choices:
             zoom = replace(step, parts=count_rounds.FIRST_PARTS)
             if self._tree(alone, area, left - zoom.parts, False) is not None:
                 return zoom
-        return step if tree is None or (step.zooms and rounds > 2) else tree
+        # looks into concentrated cells, with little of epsilon
+        zooms = step.scale is not None and step.parts == count_rounds.FIRST_PARTS
+        return step if tree is None or (zooms and rounds > 2) else tree
 
     def _tree(self, pool: Pooled, area: float, left: int, with_number: bool) -> Next | None:
         """The tree of one replicate of this AUC; None where that needs more than it would leave.
@@ -149,7 +147,8 @@ class Choices:
         sizes, error = pool.sizes[0], math.sqrt(pool.class_variance)
         if sizes.min() < CLEAR_CLASS_SIZE_IN_ERRORS * error and not self.protocol.by_group:
             return None
-        enough = ENOUGH**2 * _sampling_variance(area, *sizes.tolist())
+        # of class sizes and the area alone: small noisy cells would show too much of it
+        enough = ENOUGH**2 * float(plug_in_variance(area, *sizes.tolist()))
         height = planned_height(self.protocol, float(sizes.sum()), self.noises)
         dense = pool.dense(np.sqrt([enough]))[0]
         base = self.protocol.score_scale
@@ -179,13 +178,19 @@ class Choices:
         shares = np.maximum(pool.counts, 0.0)
         shares /= np.maximum(shares.sum(axis=-1, keepdims=True), 1.0)
         counts = shares * (pool.sizes - math.sqrt(pool.class_variance))[..., np.newaxis]
-        leaves = recounted(counts, pool.scale, scale).reshape(1, -1)
+        leaves = recounted(counts, pool.scale, scale)
+        return self.expected(leaves, scale, scale.borders, parts, height)
+
+    def expected(
+        self, counts: Floats, scale: ScoreScale, borders: Floats | None, parts: int, height: int
+    ) -> Pooled:
+        """What a round says of one replicate of these counts by class, but for its noise."""
         variances = self.variances(parts, height)
         levels = {
-            level: leaves.reshape(1, 1 << level, -1).sum(axis=-1)
+            level: counts.reshape(1, 1 << level, -1).sum(axis=-1)
             for level in np.flatnonzero(np.isfinite(variances)).tolist()
         }
-        return Pooled(scale, scale.borders, levels, variances)
+        return Pooled(scale, borders, levels, variances)
 
     def _for_auc(self, pool: Pooled, parts: tuple[int, ...], left: int, most: int) -> list[Next]:
         """What follows where the AUC is all that matters, for every replicate."""
@@ -321,16 +326,3 @@ class Choices:
         if self.protocol.adjacency == Adjacency.REPLACE.value:
             return np.ones_like(area)
         return np.maximum(area, 1 - area)
-
-
-def _sampling_variance(area: float, positives: float, negatives: float) -> float:
-    """The variance of an AUC by sampling (Hanley and McNeil 1982, equation 1).
-
-    Of class sizes and the area alone: small noisy cells would show too much of it.
-    """
-    of_two_positives, of_two_negatives = area / (2 - area), 2 * area**2 / (1 + area)
-    return (
-        area * (1 - area)
-        + (positives - 1) * (of_two_positives - area**2)
-        + (negatives - 1) * (of_two_negatives - area**2)
-    ) / (positives * negatives)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Floats
 from tacit.metrics import errors
-from tacit.privacy.cost import Adjacency, Cost, check_epsilon
+from tacit.privacy.cost import Adjacency, Cost, check_delta, check_epsilon
 from tacit.privacy.distributions import staircase_inner_width
 from tacit.privacy.mechanisms.gaussian import Gaussian
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace, Staircase
@@ -70,8 +70,7 @@ class RankNoise:
         if self.mechanism not in MECHANISMS:
             raise ValueError(f"mechanism must be one of {MECHANISMS}, got {self.mechanism!r}")
         check_epsilon(self.epsilon)
-        if not 0 <= self.delta < 1:
-            raise ValueError(f"delta must be at least 0 and below 1, got {self.delta}")
+        check_delta(self.delta)
 
     def part(self, fraction: float) -> RankNoise:
         """The same mechanism at a fraction of the budget."""

@@ -325,14 +325,10 @@ def average_precision(counts: Floats) -> Functional:
     known = np.where(called > 0, called, 1.0)
     precision_by_cell = np.where(called > 0, won / known, 0.0)
     value = np.sum(positives * precision_by_cell) / total
-    gain, loss = (_to_middle(positives * reached / known**2) for reached in (lost, won))
+    pulls = (positives * reached / known**2 for reached in (lost, won))
+    gain, loss = (np.cumsum(each) - each / 2 for each in pulls)
     gradient = np.stack([precision_by_cell - value + gain, -loss]) / total
     return Functional(np.array([value]), gradient[np.newaxis])
-
-
-def _to_middle(cells: Floats) -> Floats:
-    """The records below the middle of every cell."""
-    return np.cumsum(cells) - cells / 2
 
 
 def net_benefit(counts: Floats, above: Floats, thresholds: Floats) -> Functional:

@@ -44,23 +44,19 @@ def levels_of(leaves: Floats) -> list[Floats]:
     return levels
 
 
-def observation_fractions(variances: Floats) -> Floats:
-    """The weight of a node's observed count against its children's sum, by level; 1 for leaves.
-
-    Raises
-    ------
-    ValueError : when the leaves are not observed.
-    """
-    return fractions_and_variances(variances)[0]
-
-
 def subtree_variances(variances: Floats) -> Floats:
     """The variance of a node's count, estimated from its subtree alone, by level."""
     return fractions_and_variances(variances)[1]
 
 
 def fractions_and_variances(variances: Floats) -> tuple[Floats, Floats]:
-    """Both ``observation_fractions`` and ``subtree_variances``, by one pass from the leaves up."""
+    """By level, from the leaves up: the weight of a node's observed count against its children's
+    sum, 1 for leaves, and the ``subtree_variances``.
+
+    Raises
+    ------
+    ValueError : when the leaves are not observed.
+    """
     *inner, below = variances.tolist()
     if not math.isfinite(below):
         raise ValueError("the leaves of a tree must be observed")
@@ -105,7 +101,7 @@ def consistent_leaves(levels: Sequence[Floats | None], variances: Floats) -> Flo
     >>> consistent_leaves([root, leaves], np.array([1.0, 1.0])).tolist()
     [4.0, 5.0]
     """
-    fractions = observation_fractions(variances)
+    fractions, _ = fractions_and_variances(variances)
     upward: list[Floats] = [np.asarray(levels[-1], dtype=np.float64)]
     # on the way up: inverse-variance means of a node's observation and its children's sum
     for level in range(len(levels) - 2, -1, -1):
@@ -133,7 +129,7 @@ def observation_weights(weights: Floats, variances: Floats) -> list[Floats]:
     >>> [np.round(level, 4).tolist() for level in by_level]
     [[0.3333], [0.6667, -0.3333]]
     """
-    fractions = observation_fractions(variances)
+    fractions, _ = fractions_and_variances(variances)
     downward = [weights]
     deviations: list[Floats] = []
     for _ in range(variances.size - 1):

@@ -286,7 +286,9 @@ def choose(
         raise ValueError(
             f"no protocol with trust {model.value} is planned for the {planned.metric}: name one"
         )
-    candidates = _most_hiding(planned)
+    # those that hide as much as any does under this trust, feasible or not
+    most = min(rank(each)[0] for each in planned.candidates)
+    candidates = tuple(each for each in planned.candidates if rank(each)[0] == most)
     _check_budget(candidates, epsilon, model)
     best = best_of(for_reports(candidates))
     if best is None:
@@ -312,12 +314,6 @@ def rounded_up(records: int) -> int:
     """
     power = 10 ** (len(str(max(records, 1))) - 1)
     return max(2, next(step * power for step in STEPS if step * power >= records))
-
-
-def _most_hiding(planned: Plan) -> tuple[Candidate, ...]:
-    """The candidates that hide as much as any does under this trust, feasible or not."""
-    most = min((rank(each)[0] for each in planned.candidates), default=0)
-    return tuple(each for each in planned.candidates if rank(each)[0] == most)
 
 
 def _check_budget(candidates: tuple[Candidate, ...], epsilon: float | None, trust: Trust) -> None:

@@ -15,7 +15,7 @@ import tacit.protocol as tp
 from tacit.privacy.composition import person_line
 from tacit.protocol.forecast import AREA
 from tacit.protocol.registry import options_of
-from tacit.results.estimate import finite
+from tacit.results.estimate import entry_of, numbers
 from tacit.results.figure import AUC_FIGURE
 from tacit.results.text import aligned, paragraphs_and_table
 
@@ -81,7 +81,6 @@ class Candidate:
 
     def to_dict(self) -> dict[str, Any]:
         """The candidate for JSON; numbers that are not finite are null."""
-        low, high = self.error_range
         settings = {name: _plain(value) for name, value in self.protocol.settings.items()}
         return {
             "protocol": self.protocol.name,
@@ -90,10 +89,8 @@ class Candidate:
             "adjacency": self.adjacency.value if self.adjacency else "none",
             "feasible": self.feasible,
             "obstacle": self.forecast.obstacle,
-            "standard_error": finite(self.forecast.standard_error),
-            "bias": finite(self.forecast.bias),
-            "error": finite(self.forecast.error),
-            "error_range": [finite(low), finite(high)],
+            **entry_of(self.forecast, ("standard_error", "bias", "error")),
+            "error_range": numbers(self.error_range),
             "bytes_per_client": self.traffic.bytes_per_client,
             "bytes_to_client": self.traffic.bytes_to_client,
             "bytes_between_clients": self.traffic.beyond,
@@ -267,12 +264,9 @@ class Plan:
             "clients": scenario.clients,
             "epsilon": scenario.epsilon,
             **({"per_person": self.per_person} if self.per_person else {}),
-            "trust": self.trust,
-            "metric": self.metric,
-            "target": self.target,
-            "meets_target": self.meets_target,
+            **{name: getattr(self, name) for name in ("trust", "metric", "target", "meets_target")},
             "auc_guesses": sorted({shape.auc for shape in self.shapes}),
-            "sampling_error_range": [finite(error) for error in self.sampling_error],
+            "sampling_error_range": numbers(self.sampling_error),
             "recommended": None if self.recommended is None else self.recommended.to_dict(),
             "advice": self.advice,
             "command": self.command,

@@ -57,6 +57,23 @@ class NoisyRelease(ABC):
         return 0.0
 
 
+def check_delta(delta: float) -> None:
+    """Refuse a delta that is no probability below 1."""
+    if not 0 <= delta < 1:
+        raise ValueError(f"delta must be at least 0 and below 1, got {delta}")
+
+
+def check_fraction(name: str, value: float) -> None:
+    """Refuse a part, of a budget or of a probability, that is nothing or the whole.
+
+    Raises
+    ------
+    ValueError : naming it.
+    """
+    if not 0 < value < 1:
+        raise ValueError(f"{name} must be between 0 and 1, both excluded, got {value}")
+
+
 @dataclass(frozen=True)
 class Cost:
     """A differential-privacy guarantee: (epsilon, delta) at a named adjacency.
@@ -86,8 +103,7 @@ class Cost:
     def __post_init__(self) -> None:
         if math.isnan(self.epsilon) or self.epsilon < 0:
             raise ValueError(f"epsilon must be at least 0, got {self.epsilon}")
-        if not 0 <= self.delta < 1:
-            raise ValueError(f"delta must be at least 0 and below 1, got {self.delta}")
+        check_delta(self.delta)
         if self.rho is not None and not self.rho >= 0:
             raise ValueError(f"rho must be at least 0, got {self.rho}")
 
@@ -241,8 +257,7 @@ def compose(
     True
     """
     spent = [cost for cost in costs if cost != NOTHING]
-    if not 0 <= delta < 1:
-        raise ValueError(f"delta must be at least 0 and below 1, got {delta}")
+    check_delta(delta)
     if not spent:
         return NOTHING
     if any(math.isinf(cost.epsilon) for cost in spent):
@@ -275,8 +290,7 @@ def analytic_gaussian_sigma(epsilon: float, delta: float) -> float:
     4.2247
     """
     check_epsilon(epsilon)
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must be between 0 and 1, both excluded, got {delta}")
+    check_fraction("delta", delta)
     return _unit_sigma(epsilon, delta) * SIGMA_SLACK
 
 

@@ -29,7 +29,7 @@ import numpy as np
 import scipy
 
 from tacit.arrays import Floats
-from tacit.privacy.cost import check_budget
+from tacit.privacy.cost import check_budget, check_fraction
 
 MOST = 10_000_000
 """Largest number of reports that is counted; a larger batch has the bound of this one."""
@@ -115,8 +115,7 @@ def shuffled_epsilon(
     >>> round(shuffled_epsilon(2.0, 1, 1e-6), 4)
     2.0
     """
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must be above 0 and below 1, got {delta}")
+    check_fraction("delta", delta)
     low, high = 0.0, float(local_epsilon)
     for _ in range(HALVINGS):
         middle = (low + high) / 2

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.privacy.composition import largest_within
-from tacit.privacy.cost import check_epsilon
+from tacit.privacy.cost import check_delta, check_epsilon
 from tacit.privacy.mechanisms import response
 from tacit.privacy.noise import NoiseSource
 
@@ -215,8 +215,7 @@ def answer_epsilon(epsilon: float, delta: float, answers: int) -> float:
     0.189
     """
     check_epsilon(epsilon)
-    if not 0 <= delta < 1:
-        raise ValueError(f"delta must be at least 0 and below 1, got {delta}")
+    check_delta(delta)
     if answers < 1:
         raise ValueError(f"answers must be at least 1, got {answers}")
     low = epsilon / answers

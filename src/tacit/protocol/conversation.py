@@ -287,6 +287,11 @@ class Protocol(Declarations, ABC):
             raise TypeError(f"{self.name} has no epsilon, so it must say what it guarantees")
         return Cost(epsilon, adjacency=Adjacency(getattr(self, "adjacency", "record")))
 
+    @property
+    def distance(self) -> int:
+        """How many counts a neighbour changes by one: two where a record may be replaced."""
+        return 2 if self.guarantee.adjacency is Adjacency.REPLACE else 1
+
     def replicate_size(self, clients: Clients) -> int:
         """How many numbers one replicate holds in memory at once, for choosing chunks.
 

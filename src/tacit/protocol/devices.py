@@ -207,6 +207,12 @@ def counts_in(reply: Reply) -> Integers | None:
     return reply.counts if isinstance(reply, CountedReports) else None
 
 
+def report_counts(reply: Reply, field: str, size: int) -> Integers:
+    """How often each of so many reports came, shape (..., size): counted before, or of a field."""
+    counts = counts_in(reply)
+    return output_counts(ragged_of(reply[field], field).values, size) if counts is None else counts
+
+
 def output_counts(outputs: NDArray[Any], size: int) -> Integers:
     """How often each of so many outputs came, shape (..., size).
 

@@ -201,7 +201,8 @@ def noisy_sums(
     fields: Fields, exact: Mapping[str, Any], query: Query, batch: int, noise: NoiseSource
 ) -> Reply:
     """The sums over a batch of clients with its share of the noise, and how many these are."""
-    share, sums = _share(query, batch), dict[str, Any]()
+    share = noises_of(trust_of(query.protocol), batch, planned_clients(query))
+    sums = dict[str, Any]()
     for name, each in fields.items():
         _check_shape(name, exact[name], each.shape, noise)
         sums[name] = clipped(exact[name], query, each.per_record)
@@ -432,14 +433,6 @@ def answered_clients(reply: Reply, planned: int) -> int:
     return answered
 
 
-def _share(query: Query, batch: int) -> Fraction:
-    """The noise that a batch draws, as a multiple of what the guarantee needs."""
-    trust = trust_of(query.protocol)
-    if not isinstance(trust, SecureSum):
-        return Fraction(1)
-    return trust.share(batch, planned_clients(query))
-
-
 def _check_shape(name: str, exact: Any, shape: tuple[int, ...], noise: NoiseSource) -> None:
     """Refuse numbers of another shape or type.
 
@@ -474,7 +467,8 @@ def layout_of(fields: Fields) -> steps.Layout:
 
 def bounds_of(fields: Fields, query: Query) -> dict[str, int]:
     """The bounds of a sum of these fields."""
-    share, clients = _share(query, 1), planned_clients(query)
+    clients = planned_clients(query)
+    share = noises_of(trust_of(query.protocol), 1, clients)
     bounds = {
         name: sum_bound(query, clients * _limit(query, each.per_record), each.share(share))
         for name, each in fields.items()

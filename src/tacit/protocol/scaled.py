@@ -16,8 +16,7 @@ from tacit.data import units
 from tacit.data.clients import Clients
 from tacit.data.engines.pieces import LARGEST, least_scores
 from tacit.data.errors import DataError
-from tacit.metrics.cells import score_scale
-from tacit.metrics.cells.score_scale import PROBABILITY, SCALES, ScoreScale, named_scale
+from tacit.metrics.cells.score_scale import EVEN, PROBABILITY, SCALES, ScoreScale, named_scale
 from tacit.protocol.settings import setting
 
 UNIT_INTERVAL = (0.0, 1.0)
@@ -48,13 +47,8 @@ def check_scores_in_unit_interval(clients: Clients) -> None:
         )
 
 
-UNIT_OF = {
-    PROBABILITY: units.PROBABILITY,
-    score_scale.EVEN: units.PROBABILITY,
-    score_scale.LOG_ODDS: units.LOG_ODDS,
-    score_scale.REAL: units.REAL,
-}
-"""The unit in which scores of each scale are taken."""
+UNIT_OF = {scale: units.PROBABILITY if scale == EVEN else scale for scale in SCALES}
+"""The unit in which scores of each scale are taken: one of its name, or probabilities."""
 
 
 def scale_setting(default: str = PROBABILITY) -> Any:

@@ -220,8 +220,10 @@ class _Unpacker:
             )
 
     def _value(self, kind: str, content: Any, depth: int) -> Any:
-        if kind in ("float", "bytes", "array"):
-            return self._leaf(kind, content)
+        leaves: dict[str, Callable[[Any], Any]] = {"bytes": self._bytes, "array": self._array}
+        leaves["float"] = float.fromhex
+        if kind in leaves:
+            return leaves[kind](content)
         if kind in ("tuple", "pairs"):
             if not isinstance(content, list):
                 raise MessageError(f"a {kind} is written as a list, got {content!r:.40}")
@@ -236,11 +238,6 @@ class _Unpacker:
         if self._opaque and kind not in self._kinds:
             return Opaque(kind, parts)
         return self._kinds[kind].made(**parts)
-
-    def _leaf(self, kind: str, content: Any) -> float | bytes | Field:
-        if kind == "float":
-            return float.fromhex(content)
-        return self._bytes(content) if kind == "bytes" else self._array(content)
 
     def _bytes(self, ends: list[int]) -> bytes:
         start, stop = ends

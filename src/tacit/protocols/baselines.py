@@ -71,10 +71,7 @@ class ExactAUC(tp.Protocol):
     gives_errors = False
     """There is no noise."""
 
-    @property
-    def guarantee(self) -> tp.Cost:
-        """Nothing is protected."""
-        return tp.UNPROTECTED
+    guarantee = tp.UNPROTECTED
 
     def replicate_size(self, clients: tp.Clients) -> int:
         """No noise is drawn."""

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, SupportsFloat
 import numpy as np
 
 from tacit.metrics import errors
+from tacit.privacy.cost import check_fraction
 from tacit.results.figure import EVERYWHERE
 
 
@@ -288,8 +289,7 @@ class Estimate:
 
 def checked_level(level: float) -> float:
     """The level of an interval, refused outside (0, 1) with a ``ValueError``."""
-    if not 0 < level < 1:
-        raise ValueError(f"level must be between 0 and 1, both excluded, got {level}")
+    check_fraction("level", level)
     return level
 
 

@@ -52,9 +52,8 @@ class LyingServer:
         colluders: Sequence[int] = (),
     ) -> LyingServer:
         """Up to the masked vectors; ``announced`` says whom to announce to some clients instead."""
-        federation = Federation(clients, LENGTH, around=around)
         vectors = vectors_of(clients)
-        federation.carry(vectors, rounds=2)
+        federation = Federation(clients, LENGTH, around=around).carry(vectors, rounds=2)
         for client, others in announced(federation).items():
             told = {owner: federation.boxes(client)[owner] for owner in others}
             federation.given[-1][client] = federation.delivery(client, told)
@@ -62,11 +61,6 @@ class LyingServer:
         for index in federation.given[-1]:
             federation.sent[index].append(federation.answer(index, vectors[index]))
         return cls(federation, colluders, keys)
-
-    @property
-    def ring(self) -> list[int]:
-        """Everybody in the order of the ring."""
-        return [int(index) for index in self.federation.server._arranged]
 
     def around(self, client: int) -> set[int]:
         """A client's neighbours."""

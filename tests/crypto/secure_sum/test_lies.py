@@ -62,7 +62,7 @@ def test_no_story_about_who_left_opens_a_part_of_the_sum(
     """No accomplice. Receivers of a victim's shares hear that it stayed; receivers of the shares of
     its neighbours hear that these left. Nobody reveals both kinds of share of anybody."""
     server = LyingServer.started(clients, around)
-    group = server.ring[:part]
+    group = server.federation.ring[:part]
     partners = set().union(*map(server.around, group)) - set(group)
     stories = balanced_lies(server, partners)
     check_needed(server, stories, "check_certificate", "must have signed the same lists", group)
@@ -76,7 +76,7 @@ def test_no_shortened_delivery_opens_one_vector(check_needed: CheckNeeded) -> No
     around = Neighbourhood(degree=8, threshold=5, min_clients=32, colluders=1)
 
     def near(federation: Federation) -> list[int]:
-        ring = federation.server._arranged.tolist()
+        ring = federation.ring
         position = ring.index(accomplice)
         return [ring[(position + step) % clients] for step in (1, -2, 2, 4)]
 
@@ -112,7 +112,7 @@ def test_accomplices_who_sign_a_shortened_delivery_are_no_help() -> None:
 def test_no_two_gaps_in_the_ring_open_a_sum_over_the_arc_between(check_needed: CheckNeeded) -> None:
     """No accomplice, one list for all: ten neighbours left on either side of eleven clients."""
     server = LyingServer.started(80, Neighbourhood(20, 11, 56, colluders=0))
-    ring = server.ring
+    ring = server.federation.ring
     left = frozenset(ring[:10] + ring[21:31])
     stayed = frozenset(ring) - left
     says = (
@@ -169,8 +169,7 @@ def test_messages_of_another_session_are_refused() -> None:
 
 def test_an_old_client_cannot_be_replayed_in_a_session_of_the_same_name() -> None:
     """Its old keys are truly signed; that it cannot encrypt shares for new keys betrays them."""
-    federation = Federation(3)
-    federation.carry()
+    federation = Federation(3).carry()
     old = federation.sent[2]
     federation.begin(federation.terms)
     for number in range(2):
@@ -204,8 +203,7 @@ def test_a_message_is_taken_once_and_in_its_round() -> None:
 
 
 def test_who_left_cannot_come_back_and_strangers_are_unknown() -> None:
-    federation = Federation(4)
-    federation.carry(staying=[5, 5, 1, 5], rounds=2)
+    federation = Federation(4).carry(staying=[5, 5, 1, 5], rounds=2)
     late = federation.clients[2].share(federation.given[1][2])
     with pytest.raises(ids.UnknownClientError, match="client 2 has left this sum"):
         federation.server.receive(2, late)
@@ -217,8 +215,7 @@ def test_who_left_cannot_come_back_and_strangers_are_unknown() -> None:
 @pytest.mark.parametrize("leaves", [False, True])
 def test_a_wrong_share_is_noticed(leaves: bool) -> None:
     """Client 0 reveals wrong bytes of what it holds of client 2."""
-    federation = Federation(4)
-    federation.carry(staying=[5, 5, 2 if leaves else 5, 5], rounds=4)
+    federation = Federation(4).carry(staying=[5, 5, 2 if leaves else 5, 5], rounds=4)
     for index in (0, 1, 3) if leaves else (0, 1, 2, 3):
         answer = federation.answer(index)
         if index == 0:
@@ -247,8 +244,7 @@ def other_shares(federation: Federation, answer: bytes, kind: Kind) -> list[byte
     ],
 )
 def test_other_answers_than_asked_for_are_refused(rounds: int, kind: Kind, says: str) -> None:
-    federation = Federation(4)
-    federation.carry(rounds=rounds)
+    federation = Federation(4).carry(rounds=rounds)
     answer = federation.answer(0)
     changed = [answer[:-1], answer + b"\0"]
     for wrong in changed if kind is Kind.MASKED else other_shares(federation, answer, kind):
@@ -259,8 +255,7 @@ def test_other_answers_than_asked_for_are_refused(rounds: int, kind: Kind, says:
 
 def test_a_delivery_without_the_shares_of_an_announced_neighbour_is_refused() -> None:
     """All are announced, as to everybody else; the digest would be theirs."""
-    federation = Federation(10)
-    federation.carry(rounds=2)
+    federation = Federation(10).carry(rounds=2)
     boxes = {owner: box for owner, box in federation.boxes(0).items() if owner != 3}
     short = federation.written(Kind.DELIVERY, range(10), boxes, index=0)
     with pytest.raises(ids.RefusedError, match="client 3 is announced, but its shares never came"):

@@ -1,7 +1,7 @@
 """Messages as bytes: what was written is read, and nothing else gets past the readers.
 
 The fuzzed readers are those of client and server: 11 kinds of message, 100 changes each. Headers
-and records that must fail are in ``tests/vectors`` as well.
+and records that must fail are in ``tests/vectors``.
 """
 
 from __future__ import annotations
@@ -44,19 +44,9 @@ def test_lists_and_records_are_read_as_written_and_in_no_other_way(
         assert read != body or (set(first), second, end) == (indices, records, b"")
 
 
-@pytest.mark.parametrize(
-    ("body", "sentence"),
-    [
-        (b"\x01\x00\x00", "cut short"),
-        (b"\x01\x00\x00\x00", "must take 9 bytes, got 4"),
-        (b"\xff\xff\xff\xff", "must take 21474836479 bytes, got 4"),
-        (b"\x00\x00\x00\x00!", "must take 4 bytes, got 5"),
-        (b"\x02\0\0\0\x01\0\0\0!\x01\0\0\0!", "must ascend"),
-    ],
-)
-def test_wrong_records_are_refused(body: bytes, sentence: str) -> None:
-    with pytest.raises(MalformedError, match=sentence):
-        messages.unpack_records(body, 1, 9)
+def test_two_records_of_one_client_are_refused() -> None:
+    with pytest.raises(MalformedError, match="must ascend"):
+        messages.unpack_records(b"\x02\0\0\0\x01\0\0\0!\x01\0\0\0!", 1, 9)
 
 
 # --- fuzzing -----------------------------------------------------------------------------------
@@ -84,8 +74,7 @@ def readers() -> dict[Kind, tuple[bytes, Reader]]:
             result[Kind(2 * number)] = (federation.given[-1][0], partial(asked, client, step))
         federation.carry(rounds=1)
         result[Kind(2 * number + 1)] = (federation.sent[0][-1], partial(received, server))
-    federation = Federation(3)
-    federation.carry(rounds=3)
+    federation = Federation(3).carry(rounds=3)
     restart = terms.SumRestart(federation.terms)
     ended = [client.give_up() for client in federation.clients]
     result[Kind.ENDED] = (ended[0], partial(received, deepcopy(restart)))

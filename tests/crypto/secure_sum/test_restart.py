@@ -22,13 +22,6 @@ SENT = np.random.default_rng(0).integers(-1000, 1001, (CLIENTS, 3))
 RING = graph.Neighbourhood(2, 2, 4, 1)
 
 
-def carried(rounds: int, around: graph.Neighbourhood | None = None) -> Federation:
-    """After the first rounds of an attempt."""
-    federation = Federation(CLIENTS, around=around)
-    federation.carry(SENT, rounds=rounds)
-    return federation
-
-
 def given_up(federation: Federation, clients: Collection[int] = range(CLIENTS)) -> SumRestart:
     restart = SumRestart(federation.terms)
     for index in clients:
@@ -70,7 +63,7 @@ def test_an_attempt_that_nobody_revealed_in_is_begun_again_and_exact(
     rounds: int, around: graph.Neighbourhood
 ) -> None:
     """Twice, as that of the second attempt is another one's statement."""
-    federation = carried(rounds, around)
+    federation = Federation(CLIENTS, around=around).carry(SENT, rounds=rounds)
     for attempt in (1, 2):
         federation = begun_again(federation, given_up(federation))
         assert federation.terms.attempt == attempt
@@ -81,7 +74,7 @@ def test_an_attempt_that_nobody_revealed_in_is_begun_again_and_exact(
 
 def test_who_left_an_attempt_may_join_the_next_where_tau_gave_it_up() -> None:
     """Too few vectors came; four of five give up, the fifth was asleep and joins by statements."""
-    federation = carried(rounds=2)
+    federation = Federation(CLIENTS).carry(SENT, rounds=2)
     with pytest.raises(ids.TooFewError, match="masked of at least 4 clients must come, got 3"):
         federation.round(SENT, [2, 2, 5, 5, 5])
     again = begun_again(federation, given_up(federation, range(1, 5)))
@@ -91,7 +84,7 @@ def test_who_left_an_attempt_may_join_the_next_where_tau_gave_it_up() -> None:
 
 
 def test_no_secret_of_an_attempt_outlives_its_statement() -> None:
-    federation = carried(rounds=4)
+    federation = Federation(CLIENTS).carry(SENT, rounds=4)
     client = federation.clients[0]
     assert client.state["shares"]
     client.give_up()
@@ -108,7 +101,7 @@ def test_no_secret_of_an_attempt_outlives_its_statement() -> None:
 
 
 def test_who_revealed_neither_gives_up_nor_joins_again() -> None:
-    federation = carried(rounds=4)
+    federation = Federation(CLIENTS).carry(SENT, rounds=4)
     federation.round(SENT, [5, 4, 4, 4, 4])
     restart = given_up(federation, range(1, 5))
     with pytest.raises(ids.RoundError, match="client 0 cannot give up an attempt that is over"):
@@ -120,7 +113,7 @@ def test_who_revealed_neither_gives_up_nor_joins_again() -> None:
 def test_no_two_sums_of_one_step_are_opened() -> None:
     """Four of five clients are summed, and revealed. The fifth, told to give up, is offered another
     attempt in which all five are summed; the difference would be its vector."""
-    federation = carried(rounds=2)
+    federation = Federation(CLIENTS).carry(SENT, rounds=2)
     federation.carry(SENT, [2, 5, 5, 5, 5], rounds=3)
     assert federation.server.conclude().clients == (1, 2, 3, 4)
     statement = federation.clients[0].give_up()[HEADER:]
@@ -132,7 +125,7 @@ def test_no_two_sums_of_one_step_are_opened() -> None:
 
 
 def test_statements_of_others_or_of_another_attempt_are_refused() -> None:
-    federation = carried(rounds=3)
+    federation = Federation(CLIENTS).carry(SENT, rounds=3)
     restart = given_up(federation, range(4))
     terms, real = restart.terms, records_of(restart.message())
     other = given_up(Federation(CLIENTS, identities=federation.identities), range(4))
@@ -165,7 +158,7 @@ def test_another_attempt_has_the_terms_of_the_last() -> None:
 
 def test_on_a_ring_all_that_were_announced_give_the_attempt_up() -> None:
     """The receivers of one client's shares may be the very ones that did not."""
-    federation = carried(3, RING)
+    federation = Federation(CLIENTS, around=RING).carry(SENT, rounds=3)
     restart = given_up(federation, range(4))
     with pytest.raises(ids.TooFewError, match="client 4 has not given up the last attempt"):
         begun_again(federation, restart, range(4))
@@ -174,8 +167,7 @@ def test_on_a_ring_all_that_were_announced_give_the_attempt_up() -> None:
 
 
 def test_on_a_ring_who_was_told_nobody_needs_everybody() -> None:
-    federation = Federation(CLIENTS, around=RING)
-    federation.carry(SENT, [5, 5, 5, 5, 1], rounds=2)
+    federation = Federation(CLIENTS, around=RING).carry(SENT, [5, 5, 5, 5, 1], rounds=2)
     for index in range(4):
         federation.answer(index)
     restart = given_up(federation, range(4))
@@ -210,8 +202,7 @@ def test_every_pattern_of_losses_is_exact_after_a_restart() -> None:
     sent = SENT[:clients]
     for rounds in range(1, 5):
         for there in chain(*(combinations(range(clients), size) for size in range(1, 5))):
-            federation = Federation(clients)
-            federation.carry(sent, rounds=rounds)
+            federation = Federation(clients).carry(sent, rounds=rounds)
             restart = given_up(federation, there)
             if len(there) < tau:
                 with pytest.raises(ids.TooFewError, match=f"{tau} clients must give up"):

@@ -28,13 +28,6 @@ from tests.crypto.secure_sum.transporting import (
 from tests.privacy.reference import UNSEEDED_LEVEL
 
 
-def started(clients: int = 3, rounds: int = 1) -> Federation:
-    """After the first rounds, with nobody gone."""
-    federation = Federation(clients)
-    federation.carry(rounds=rounds)
-    return federation
-
-
 def shares_of(federation: Federation, owner: int, holders: Sequence[int]) -> dict[int, bytes]:
     """The shares of one client's secret that others revealed."""
     clients = federation.terms.clients
@@ -61,10 +54,9 @@ def test_of_the_vectors_only_their_sum_can_be_unmasked(largest: int) -> None:
 
     Nominal level 1e-8 for each of ten tests at 64 or more expected bytes a cell.
     """
-    federation = Federation(3, 4096, largest)
     sent = np.zeros((3, 4096), dtype=np.int64)
     sent[1:] = largest
-    federation.carry(sent)
+    federation = Federation(3, 4096, largest).carry(sent)
     packing = federation.terms.packing
     words = [federation.masked(index) for index in range(3)]
     bare = [unmasked(federation, index) for index in range(3)]
@@ -85,8 +77,7 @@ def test_the_uniformity_test_sees_a_mask_that_is_30_percent_short() -> None:
 
 def test_fewer_shares_than_the_threshold_open_nothing() -> None:
     """All messages of an honest run in which three of five reveal, where four are needed."""
-    federation = Federation(5)
-    federation.carry(staying=[5, 5, 5, 4, 4])
+    federation = Federation(5).carry(staying=[5, 5, 5, 4, 4])
     with pytest.raises(ids.TooFewError, match="4 clients must reveal a share of client 0, got 3"):
         federation.server.conclude()
     for owner in range(5):
@@ -96,7 +87,7 @@ def test_fewer_shares_than_the_threshold_open_nothing() -> None:
 
 
 def test_every_session_has_keys_seeds_and_masks_of_its_own() -> None:
-    federation = started(2, rounds=5)
+    federation = Federation(2).carry(rounds=5)
     other = copy(federation)
     other.begin(federation.terms)
     other.carry()
@@ -111,7 +102,7 @@ def test_every_session_has_keys_seeds_and_masks_of_its_own() -> None:
 
 def test_a_client_that_is_stopped_after_signing_cannot_sign_again() -> None:
     """Its state, taken up once, knows what it signed; only a certificate of that is answered."""
-    federation = started(4, rounds=4)
+    federation = Federation(4).carry(rounds=4)
     client, certificate = federation.clients[0], federation.given[-1][0]
     resumed = SumClient.resumed(federation.identities[0], federation.terms, client.state)
     assert resumed.state == client.state
@@ -128,7 +119,7 @@ def test_a_client_that_is_stopped_after_signing_cannot_sign_again() -> None:
 
 def test_everybody_who_stays_signed_the_same_announcement() -> None:
     """Client 1 was told of three clients; the signature of another, or none, is as bad."""
-    federation, everybody = started(4, rounds=2), range(4)
+    federation, everybody = Federation(4).carry(rounds=2), range(4)
     boxes = federation.boxes(1)
     federation.given[-1][1] = federation.delivery(1, {k: boxes[k] for k in (0, 2)})
     for index in range(4):
@@ -146,8 +137,8 @@ def test_everybody_who_stays_signed_the_same_announcement() -> None:
 
 def test_shares_are_revealed_on_tau_signatures_of_the_same_lists_only() -> None:
     """Four of five sign that client 4 left; one of these four was told that client 1 left too."""
-    federation = Federation(5, around=graph.Neighbourhood.complete(5, 0))
-    federation.carry(staying=[3, 3, 3, 3, 2], rounds=3)
+    around = graph.Neighbourhood.complete(5, 0)
+    federation = Federation(5, around=around).carry(staying=[3, 3, 3, 3, 2], rounds=3)
     told = [*[([0, 1, 2, 3], [4])] * 3, ([0, 2, 3], [1, 4])]
     signed = {
         index: federation.clients[index].certify(federation.lists(*told[index]))[HEADER:]
@@ -190,7 +181,7 @@ def forged(federation: Federation, index: int, signer: ids.Identity) -> bytes:
 
 
 def test_swapped_keys_are_refused() -> None:
-    federation = started()
+    federation = Federation(3).carry(rounds=1)
     real = advertised(federation)
     stranger, accomplice = ids.Identity.generate(), federation.identities[2]
     fresh = Federation(3, identities=federation.identities)
@@ -210,7 +201,7 @@ def test_swapped_keys_are_refused() -> None:
 
 
 def test_a_client_notices_that_its_own_keys_were_changed_or_left_out() -> None:
-    federation = started(4)
+    federation = Federation(4).carry(rounds=1)
     real = advertised(federation)
     changed = real | {0: forged(federation, 0, federation.identities[0])}
     for records, error, says in (
@@ -232,7 +223,7 @@ def test_keys_advertised_for_other_terms_are_refused() -> None:
 
 
 def test_boxes_open_for_the_named_owner_and_holder_only() -> None:
-    federation = started(4, rounds=2)
+    federation = Federation(4).carry(rounds=2)
     boxes = federation.boxes(1)
     for wrong in ({0: boxes[2], 2: boxes[0]}, {0: flipped(boxes[0], -1)}):
         with pytest.raises(ids.ForgedError, match="in the name of client 0 were not encrypted by"):
@@ -245,7 +236,7 @@ def test_boxes_open_for_the_named_owner_and_holder_only() -> None:
 
 def test_clients_that_are_told_of_different_keys_cannot_open_each_others_shares() -> None:
     """The server leaves client 3 out of what client 0 is told."""
-    federation = started(4)
+    federation = Federation(4).carry(rounds=1)
     fewer = {index: advertised(federation)[index] for index in (0, 1, 2)}
     shares = federation.clients[0].share(federation.written(Kind.ADVERTS, fewer))
     boxes = messages.unpack_records(shares[HEADER:], messages.BOX_BYTES, 4)

@@ -93,9 +93,9 @@ def test_as_many_clients_as_agreed_may_leave_in_any_round(
 def test_dropouts_that_cut_the_ring_or_are_too_many_give_no_sum(gone: set[int], says: str) -> None:
     """Eight of 40 clients leave, enough stay: where the eight are two runs of four, a server that
     follows the protocol sees that clients would refuse, before any of them has revealed a share."""
-    federation, sent = Federation(40, around=Neighbourhood(8, 5, 32, 0)), vectors(40, 3)
-    federation.carry(sent, rounds=2)
-    ring = federation.server._arranged.tolist()
+    sent = vectors(40, 3)
+    federation = Federation(40, around=Neighbourhood(8, 5, 32, 0)).carry(sent, rounds=2)
+    ring = federation.ring
     left = {ring[place] for place in gone}
     staying = [2 if index in left else ROUNDS for index in range(40)]
     if says:
@@ -108,10 +108,8 @@ def test_dropouts_that_cut_the_ring_or_are_too_many_give_no_sum(gone: set[int], 
 
 def test_too_few_holders_of_one_client_give_no_sum_before_anything_is_revealed() -> None:
     """Four of six neighbours of a client that left are lost in the round that certifies."""
-    federation = Federation(40, around=Neighbourhood(6, 4, 32, 0))
-    federation.carry(rounds=3)
-    ring = federation.server._arranged.tolist()
-    staying = [3 if index in ring[:4] else ROUNDS for index in range(40)]
+    federation = Federation(40, around=Neighbourhood(6, 4, 32, 0)).carry(rounds=3)
+    staying = [3 if index in federation.ring[:4] else ROUNDS for index in range(40)]
     with pytest.raises(ids.TooFewError, match=r"4 clients that hold shares of client .* got [123]"):
         federation.carry(staying=staying, rounds=1)
     assert not federation.server.is_revealing

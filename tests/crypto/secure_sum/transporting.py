@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,16 +85,21 @@ class Federation:
         vectors: Vectors | None = None,
         staying: Sequence[int] | None = None,
         rounds: int = ROUNDS,
-    ) -> None:
-        """Carry the next rounds; ``staying`` says how many rounds each client answers."""
+    ) -> Self:
+        """After the next rounds; ``staying`` says how many rounds each client answers."""
         ones = np.ones((self.terms.clients, self.terms.length), dtype=np.int64)
         for _ in range(rounds):
             self.round(ones if vectors is None else vectors, staying)
+        return self
 
     def sum(self, vectors: Vectors, staying: Sequence[int] | None = None) -> server.SumResult:
         """The whole session."""
-        self.carry(vectors, staying)
-        return self.server.conclude()
+        return self.carry(vectors, staying).server.conclude()
+
+    @property
+    def ring(self) -> list[int]:
+        """Everybody in the order of the ring."""
+        return [int(index) for index in self.server._arranged]
 
     def written(
         self, kind: Kind, *parts: Mapping[int, bytes] | Collection[int], index: int = EVERYBODY

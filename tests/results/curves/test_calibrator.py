@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import math
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from tacit.metrics.cells.binning import ScoreCells
 from tacit.results.curves.calibrator import METHODS, SCHEMA, Calibrator, Lines, Logistic, Steps
 from tests.metrics.test_calibration import noised, sampled_cells
+from tests.terminal import in_python
 
 Floats = NDArray[np.float64]
 
@@ -293,5 +292,4 @@ def test_it_works_without_scikit_learn() -> None:
         "from tacit.results.curves.calibrator import Calibrator\n"
         "print(Calibrator('isotonic').fit_transform([0.25, 0.75], [0, 1]).tolist())\n"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "[0.0, 1.0]"
+    assert in_python(code).stdout == "[0.0, 1.0]\n"

@@ -31,6 +31,7 @@ from tacit.running.simulation import simulate
 from tacit_studies.floors.curve_areas import areas_between, exact_curves
 from tests.federations import binormal_clients
 from tests.metrics.test_functional import REFERENCES
+from tests.results.curves.test_histogram import histogram_of
 
 Floats = NDArray[np.float64]
 
@@ -219,8 +220,7 @@ def test_without_class_sizes_only_the_curves_rates_are_known(sizes: tuple[float,
 
 def smooth(protocol: ScoreHistogram, seed: int = 0) -> tuple[Histogram, tuple[float, float]]:
     clients = binormal_clients(8000, 12000, 5, seed=2)
-    histogram = simulate(clients, protocol, SimulatedNoise(seed)).server_result.histogram
-    assert histogram is not None
+    histogram = histogram_of(clients, protocol, seed)
     exact = exact_curves(clients.scores, clients.labels)
     return histogram, areas_between(exact, histogram.smooth_curves())
 

@@ -61,15 +61,11 @@ class TestAtAThreshold:
 
     def test_nothing_is_called_at_one(self) -> None:
         histogram = exact_counts(np.array([[0.0, 5.0], [4.0, 3.0]]))
-        assert [rates_at(histogram, 0.0)[name].value for name in ("recall", "specificity")] == [
-            1,
-            0,
-        ]
         assert {rate.approximation_error for rate in rates_at(histogram, 0.5).values()} == {0.0}
-        result = rates_at(histogram, 1.0)
-        assert result["recall"].value == 0
-        assert result["specificity"].value == 1
-        assert math.isnan(result["precision"].value)
+        everything, nothing = (rates_at(histogram, threshold) for threshold in (0.0, 1.0))
+        assert (everything["recall"].value, everything["specificity"].value) == (1, 0)
+        assert (nothing["recall"].value, nothing["specificity"].value) == (0, 1)
+        assert math.isnan(nothing["precision"].value)
 
     def test_errors_are_as_large_as_said(self) -> None:
         """200 runs on 20 data sets: the spread's own error is 5 %; false alarm below 1e-5 a rate.

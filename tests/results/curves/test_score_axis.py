@@ -12,11 +12,10 @@ from scipy.special import logit
 
 import tacit
 from tacit import Clients, ScoreHistogram, evaluate
-from tacit.privacy.noise import NoNoise, SimulatedNoise
 from tacit.results.curves.calibrator import Calibrator, Lines
 from tacit.results.curves.histogram import Histogram
 from tacit.results.measures.catalogue import rates_at
-from tacit.running.simulation import simulate
+from tests.results.curves.test_histogram import histogram_of as released_histogram
 
 SCORES, LABELS = tacit.binormal_scores(4000, 6000, 0.8, seed=1)
 LOG_ODDS = logit(np.clip(SCORES, 1e-12, 1 - 1e-12))
@@ -25,11 +24,7 @@ UNITS = {"probability": SCORES, "log-odds": LOG_ODDS, "real": 1 + 5 * LOG_ODDS}
 
 def histogram_of(name: str, protocol: ScoreHistogram | None = None) -> Histogram:
     clients = Clients.split(UNITS[name], LABELS, 5, seed=0)
-    made = ScoreHistogram("exact-sum", scale=name) if protocol is None else protocol
-    noise = NoNoise() if made.epsilon is None else SimulatedNoise(1)
-    result = simulate(clients, made, noise).server_result.histogram
-    assert result is not None
-    return result
+    return released_histogram(clients, protocol or ScoreHistogram("exact-sum", scale=name), 1)
 
 
 def exact_rates(scores: NDArray[np.float64], threshold: float) -> tuple[float, float]:

@@ -82,8 +82,7 @@ def test_intervals_hold_and_stated_errors_are_the_measured_ones() -> None:
 
 
 def test_a_small_class_has_no_figures_and_says_why() -> None:
-    scores, labels = tacit.binormal_scores(60, 2_000, 0.9, seed=0)
-    few = tacit.Clients.split(scores, labels, clients=3, seed=0)
+    few = binormal_clients(60, 2_000, 3, auc=0.9)
     result = tacit.evaluate(few, tacit.ScoreHistogram("exact-sum", height=8))
     for measure in result.measures.by_name.values():
         assert not measure.given
@@ -232,24 +231,22 @@ def test_a_release_has_no_drift_from_another_of_its_records_and_one_from_other_s
     other = tacit.evaluate(clients("real"), tacit.ScoreHistogram("exact-sum", scale="real"))
     with pytest.raises(ValueError, match="have no drift"):
         first.drift(other)
-    labels = clients().labels.astype(np.int64)
-    moved = tacit.Clients.split(clients().scores ** 0.7, labels, clients=10, seed=0)
+    moved = replace(clients(), scores=clients().scores ** 0.7)
     drift = tacit.evaluate(moved, tacit.ScoreHistogram("exact-sum")).drift(first)
     assert drift.population_stability.interval().low > 0.05
     assert drift.kolmogorov_smirnov.interval().low > 0.1
 
 
-@pytest.mark.parametrize(("epsilon", "reason"), [(None, EMPTY_GROUP), (1.0, LOST_GROUP)])
-def test_no_index_where_a_group_is_empty(epsilon: float | None, reason: str) -> None:
+@pytest.mark.parametrize(
+    ("protocol", "reason"),
+    [
+        (tacit.ScoreHistogram("exact-sum"), EMPTY_GROUP),
+        (tacit.ScoreHistogram("secure-sum", 1.0, height=8), LOST_GROUP),
+    ],
+)
+def test_no_index_where_a_group_is_empty(protocol: tacit.Protocol, reason: str) -> None:
     """Scores that leave the lowest tenth have an infinite index, not a large one."""
-    moved = tacit.Clients.split(
-        0.5 + clients().scores / 2, clients().labels.astype(np.int64), clients=10, seed=0
-    )
-    protocol = (
-        tacit.ScoreHistogram("exact-sum")
-        if epsilon is None
-        else tacit.ScoreHistogram("secure-sum", epsilon, height=8)
-    )
+    moved = replace(clients(), scores=0.5 + clients().scores / 2)
     first, later = (tacit.evaluate(each, protocol, seed=0) for each in (clients(), moved))
     drift = later.drift(first)
     assert drift.population_stability.reason == reason

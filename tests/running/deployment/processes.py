@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -32,11 +32,16 @@ def processes_in(folder: Path) -> list[str]:
 
 def nothing_left(folder: Path, begun: Mapping[int, str] = MappingProxyType({})) -> bool:
     """Whether all processes of a folder, and those begun, end, which may take them a moment."""
+    return comes(lambda: not (processes_in(folder) or {*begun.items()} & {*running().items()}))
+
+
+def comes(true: Callable[[], bool]) -> bool:
+    """Whether something becomes true, which may take a moment."""
     until = time.monotonic() + LONGEST_END
-    while processes_in(folder) or {*begun.items()} & {*running().items()}:
+    while not true():
         if time.monotonic() > until:
             return False
-        time.sleep(0.2)
+        time.sleep(0.05)
     return True
 
 

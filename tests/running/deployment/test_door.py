@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
@@ -66,22 +66,23 @@ def test_a_token_is_new_each_time_and_its_owners_only(tmp_path: Path) -> None:
     assert token_path(tmp_path).stat().st_mode & 0o777 == 0o600
 
 
+GUARDED = (
+    "flwr.superlink.main.create_app",
+    "flwr.supernode.main.create_app",
+    "flwr.supercore.protobuf.client.ProtobufClient.__init__",
+    "flwr.supernode.start_client_internal._push_messages",
+    "flwr.supernode.start_client_internal.time",
+    "uvicorn.Server.shutdown",
+)
+
+
 @pytest.fixture
-def unguarded() -> Iterator[pytest.MonkeyPatch]:
+def unguarded(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Flower's modules as they were, afterwards."""
     pytest.importorskip("flwr")
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("superlink", "supernode"):
-            module = importlib.import_module(f"flwr.{name}.main")
-            patch.setattr(module, "create_app", module.create_app)
-        client = importlib.import_module("flwr.supercore.protobuf.client").ProtobufClient
-        patch.setattr(client, "__init__", client.__init__)
-        server = importlib.import_module("uvicorn").Server
-        patch.setattr(server, "shutdown", server.shutdown)
-        node = importlib.import_module("flwr.supernode.start_client_internal")
-        for name in ("_push_messages", "time"):
-            patch.setattr(node, name, getattr(node, name))
-        yield patch
+    for name in GUARDED:
+        monkeypatch.setattr(name, resolve_name(name))
+    return monkeypatch
 
 
 def status_of(application: Any, path: str, *headers: tuple[str, str]) -> int:

@@ -261,11 +261,7 @@ def test_strangers_are_admitted_to_nothing(federation: Federation, tmp_path: Pat
 
     The door looks at no more of a command than its path, and is tried with every path elsewhere.
     """
-    (tmp_path / "config.toml").write_text(
-        f'[superlink]\ndefault = "{server.CONNECTION}"\n[superlink.{server.CONNECTION}]\n'
-        f'address = "127.0.0.1:{federation.port}"\n'
-        f'root-certificates = "{federation.coordinator.certificates.authority}"\n'
-    )
+    shutil.copy(federation.coordinator.private / "flower" / "config.toml", tmp_path)
     before = server.runs_of(federation.coordinator)
     application = write_application(tmp_path / "theirs")
     key = keys.stored_node_key(tmp_path / "stranger.key")
@@ -389,27 +385,12 @@ def commands() -> list[str]:
     return [line[2:] for block in blocks for line in block.splitlines() if line[:2] == "$ "]
 
 
-class Ceremony:
-    """Puts the codes that were printed where a person types those that were read aloud."""
-
-    def __init__(self) -> None:
-        self._codes: dict[str, str] = {}
-
-    def hear(self, line: str, said: str) -> None:
-        if line.startswith("tacit accept"):
-            match = SITE_CODE.search(said)
-            assert match is not None
-            site = line.partition("hospital-")[2][0]
-            self._codes[f"CODE-{site.upper()}"] = match[1]
-        if line.startswith("tacit admit"):
-            match = ROSTER_CODE.search(said)
-            assert match is not None
-            self._codes["ROSTER-CODE"] = match[1]
-
-    def typed(self, line: str) -> str:
-        for name in sorted(self._codes, key=len, reverse=True):
-            line = line.replace(name, self._codes[name])
-        return line
+def heard(line: str, said: str) -> dict[str, str]:
+    """The code that a command printed, by what stands for it where a person types it."""
+    if line.startswith("tacit accept") and (site := SITE_CODE.search(said)):
+        return {f"CODE-{line.partition('hospital-')[2][0].upper()}": site[1]}
+    roster = ROSTER_CODE.search(said)
+    return {"ROSTER-CODE": roster[1]} if roster else {}
 
 
 @pytest.mark.thorough
@@ -417,16 +398,20 @@ def test_three_sites_join_by_one_file_each(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     (tmp_path / "examples").symlink_to(processes.HOSPITALS.parent)
-    port, lines, ceremony = str(programs.free_port()), commands(), Ceremony()
+    port, lines, codes = str(programs.free_port()), commands(), dict[str, str]()
     assert len(lines) == MOST_COMMANDS
     started, said = time.monotonic(), ""
     with ExitStack() as running:
         terminals = Terminals(tmp_path, running)
         for line in lines:
-            said = terminals.type(ceremony.typed(line).replace("8443", port))
-            ceremony.hear(line, said)
+            typed_line = line.replace("8443", port)
+            for name, code in codes.items():
+                typed_line = typed_line.replace(name, code)
+            said = terminals.type(typed_line)
+            codes |= heard(line, said)
         record_property("seconds", time.monotonic() - started)
         shown = (tmp_path / "terminal-1.log").read_text()
+    assert codes.keys() == {"CODE-A", "CODE-B", "CODE-C", "ROSTER-CODE"}
     assert processes.nothing_left(tmp_path)
     check_result(json.loads((tmp_path / "result.json").read_text()))
     for words in ("precision at 0.5", "calibration error", "sent by c"):
@@ -464,15 +449,17 @@ def test_an_interrupted_run_leaves_nothing(tmp_path: Path) -> None:
 def test_a_killed_run_leaves_nothing(tmp_path: Path, ready: str, left: str, count: int) -> None:
     """Killed so that it can clean nothing up: its programs, and those that they started, end."""
     home = processes.example(tmp_path)
-    command: list[str | Path] = [TACIT, "run", "--local", "3", home / "plan.toml"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as started:
+    with subprocess.Popen(
+        [TACIT, "run", "--local", "3", home / "plan.toml"], stdout=subprocess.PIPE, text=True
+    ) as started:
         assert started.stdout is not None
         assert any(line.startswith(ready) for line in started.stdout)
-        for _ in range(300):
-            begun = processes.descendants(started.pid)
-            if sum(left in command for command in begun.values()) == count:
-                break
-            time.sleep(0.2)
+
+        def are_there() -> bool:
+            commands = processes.descendants(started.pid).values()
+            return sum(left in command for command in commands) == count
+
+        assert processes.comes(are_there)
+        begun = processes.descendants(started.pid)
         started.kill()
-    assert sum(left in command for command in begun.values()) == count
     assert processes.nothing_left(tmp_path, begun)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tacit.running.mpc.spu import SPURun, library
@@ -27,20 +27,5 @@ class ThreadedParties:
 
     @staticmethod
     def _each(parties: int, work: Callable[[int], Any]) -> list[Any]:
-        result: list[Any] = [None] * parties
-        errors: list[BaseException] = []
-
-        def run(index: int) -> None:
-            try:
-                result[index] = work(index)
-            except BaseException as error:
-                errors.append(error)
-
-        threads = [threading.Thread(target=run, args=(index,)) for index in range(parties)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if errors:
-            raise errors[0]
-        return result
+        with ThreadPoolExecutor(parties) as threads:
+            return list(threads.map(work, range(parties)))

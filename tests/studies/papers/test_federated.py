@@ -1,7 +1,8 @@
 """Cormode and Markov 2023's table and figures, and our own targets beside them, on few records."""
 
 import math
-from functools import cache, partial
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +11,10 @@ from hypothesis import strategies as st
 
 from tacit.metrics import ranking
 from tacit.metrics.curves import cell_area
+from tacit.results.curves.histogram import Histogram
 from tacit.results.measures.catalogue import rates_at
 from tacit.running.evaluating import repeat_results
-from tacit_studies.measuring import Bench, Table
+from tacit_studies.measuring import Bench
 from tacit_studies.papers import federated, federated_figures, local_targets
 from tacit_studies.papers.federated import (
     Records,
@@ -25,19 +27,15 @@ from tacit_studies.papers.federated import (
     slope,
 )
 from tacit_studies.references import federated as paper
+from tacit_studies.registry import TABLES
 from tacit_studies.rows import Measured, Row
 from tacit_studies.sources import LARGE, SMALL, EvaluationSet, Scores
 from tests.studies.sources import check_rows, few, real_clients
 
-JOBS = {
-    "federated-table-1": federated.table_1,
-    "federated-figure-2": federated_figures.figure_2,
-    "federated-figure-3": federated_figures.figure_3,
-    "federated-figure-4": federated_figures.figure_4,
-    "federated-figure-5": federated_figures.figure_5,
-    "score-histogram": local_targets.histogram,
-    "histogram-coverage": local_targets.coverage,
-}
+NAMES = [
+    *("federated-table-1", *(f"federated-figure-{number}" for number in (2, 3, 4, 5))),
+    *("score-histogram", "histogram-coverage"),
+]
 TEN_THOUSAND = EvaluationSet(2_500, 7_500, SMALL.auc)
 
 
@@ -46,7 +44,7 @@ def ten_thousand() -> Scores:
 
 
 def measured(name: str, source: Scores, repeats: int = 2, seed: int = 1) -> list[Measured]:
-    return Table(name, name, partial(JOBS[name], name), repeats).measure(source, seed=seed)
+    return TABLES[name].measure(source, repeats, seed)
 
 
 @cache
@@ -58,7 +56,15 @@ def bench(repeats: int = 2) -> Bench:
     return Bench(ten_thousand(), repeats, 0)
 
 
-@pytest.mark.parametrize("name", JOBS)
+def released(trust: str, seed: int = 0, **settings: Any) -> tuple[Records, Histogram]:
+    """All records, and their histogram."""
+    known = all_records(bench())
+    histogram = histogram_of(known, protocol_for(trust, **settings), seed)
+    assert histogram is not None
+    return known, histogram
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_every_job_gives_finite_rows_and_survives_few_real_records(name: str) -> None:
     rows = once_measured(name)
     check_rows(rows, name)
@@ -120,9 +126,7 @@ def test_thresholds_at_borders_of_exact_cells_leave_no_error() -> None:
 
 
 def test_rates_are_those_that_a_histogram_reports() -> None:
-    known, cuts = all_records(bench()), np.array([0.2, 0.55])
-    histogram = histogram_of(known, protocol_for(paper.DISTRIBUTED), seed=3)
-    assert histogram is not None
+    cuts, (known, histogram) = np.array([0.2, 0.55]), released(paper.DISTRIBUTED, seed=3)
     reported = np.array(
         [
             [rates_at(histogram, float(c))[name].value for c in cuts]
@@ -234,18 +238,14 @@ def test_the_best_height_is_where_the_points_are_lowest() -> None:
 
 
 def test_the_worst_case_bounds_the_error_of_exact_buckets() -> None:
-    known = all_records(bench())
-    histogram = histogram_of(known, protocol_for(paper.FEDERATED, height=10), 0)
-    assert histogram is not None
+    known, histogram = released(paper.FEDERATED, height=10)
     for buckets in federated_figures.BUCKETS:
         worst = federated_figures._worst_case(known, histogram, buckets)
         assert federated_figures._equi_depth(known, histogram, buckets) < worst <= 1 / buckets
 
 
 def test_uniform_buckets_are_the_cells_of_a_lower_tree() -> None:
-    known = all_records(bench())
-    fine = histogram_of(known, protocol_for(paper.FEDERATED, height=10), 0)
-    assert fine is not None
+    known, fine = released(paper.FEDERATED, height=10)
     index = np.minimum((known.scores * 16).astype(int), 15)
     positives, negatives = (
         np.bincount(index[known.labels == label], minlength=16) for label in (1, 0)
@@ -255,9 +255,7 @@ def test_uniform_buckets_are_the_cells_of_a_lower_tree() -> None:
 
 
 def test_as_many_buckets_as_bins_are_fitted() -> None:
-    known = all_records(bench())
-    histogram = histogram_of(known, protocol_for(paper.FEDERATED), 0)
-    assert histogram is not None
+    known, histogram = released(paper.FEDERATED)
     few_bins = federated_figures._recalibrated(known, histogram, "binning", 1)
     assert few_bins == pytest.approx(0.0, abs=1e-3)  # one bucket: the share of positives for all
     assert math.isnan(federated_figures._recalibrated(known, None, "binning", 1))

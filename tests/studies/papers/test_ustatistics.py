@@ -9,17 +9,11 @@ import pytest
 from scipy import stats
 
 from tacit.metrics.pairwise import kendall_tau
-from tacit_studies.measuring import Table
 from tacit_studies.papers import ustatistics
+from tacit_studies.registry import TABLES
 from tacit_studies.rows import Row, Target
 from tacit_studies.sources import Scores
 from tests.studies.sources import check_rows
-
-
-def table(number: int) -> Table:
-    jobs = {3: ustatistics.figure_3, 4: ustatistics.figure_4}[number]
-    name = f"ustatistics-figure-{number}"
-    return Table(name, "", lambda: jobs(name), repeats=3)
 
 
 @pytest.mark.parametrize("shape", list(ustatistics.SHAPES))
@@ -56,7 +50,7 @@ def test_releases_compose_to_the_whole_epsilon(epsilon: float) -> None:
 
 
 def test_figure_3_has_a_point_for_every_domain() -> None:
-    rows = table(3).measure(Scores(), seed=1)
+    rows = TABLES["ustatistics-figure-3"].measure(Scores(), repeats=3, seed=1)
     points = [row for row in rows if not row.column.startswith("claim")]
     assert len(points) == 2 * len(ustatistics.EPSILONS) * len(ustatistics.HEIGHTS)
     assert all(isinstance(row, Row) and row.paper is None for row in rows)
@@ -74,7 +68,7 @@ def test_the_patients_have_the_papers_smaller_class() -> None:
 def test_figure_4_has_its_points_and_the_order_of_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     """6,000 raters, 60 repetitions, where the first of the three is ahead by a wide margin."""
     monkeypatch.setattr(ustatistics, "RATERS", 6_000)
-    rows = table(4).measure(Scores(), repeats=60, seed=1)
+    rows = TABLES["ustatistics-figure-4"].measure(Scores(), repeats=60, seed=1)
     check_rows(rows)
     points = [row for row in rows if "absolute error" in row.column]
     assert len(points) == 2 * len(ustatistics.SHAPES) * len(ustatistics.EPSILONS) * (

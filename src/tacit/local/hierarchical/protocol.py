@@ -23,6 +23,7 @@ from tacit.data.errors import check_classes
 from tacit.local import turns
 from tacit.local.hierarchical import estimate
 from tacit.metrics import trees
+from tacit.privacy.cost import check_fraction
 from tacit.privacy.mechanisms.response import Bits, UniformIntegers, flip_probability
 from tacit.privacy.symbols import answer_epsilon, hadamard_bits, walsh_hadamard
 from tacit.protocol import audits, devices, forecast
@@ -75,8 +76,7 @@ class EveryLevel(tp.Choice):
     word = "every"
 
     def __post_init__(self) -> None:
-        if not 0 < self.delta < 1:
-            raise ValueError(f"delta must be above 0 and below 1, got {self.delta}")
+        check_fraction("delta", self.delta)
 
 
 @tp.step(cost=lambda clients, query, state: query.protocol.guarantee)
@@ -245,7 +245,10 @@ class HierarchicalAUC(tp.ScaledScores, ReportDeclarations, tp.Protocol):
         negatives, positives = levels.classes.astype(np.int64)
         check_classes(positives, negatives)
         server_result = self.result_of(levels)
-        if server_result.value.ndim == 0 and self._delta_wasted(height):
+        # answering on one level only, with delta 0, may bring less noise
+        pure = replace(self, levels=OneLevel()).report_noise(height).record_variances[-1]
+        wasted = self.report_noise(height).record_variances[-1] > pure
+        if server_result.value.ndim == 0 and wasted:
             return replace(server_result, warnings=(WASTED_DELTA, *server_result.warnings))
         return server_result
 
@@ -257,11 +260,6 @@ class HierarchicalAUC(tp.ScaledScores, ReportDeclarations, tp.Protocol):
     def area(self, levels: estimate.LevelCounts, leaves: Floats) -> estimate.LevelArea:
         """The area of the consistent leaves."""
         return estimate.consistent_area(levels, leaves)
-
-    def _delta_wasted(self, height: int) -> bool:
-        """Whether answering on one level only, with delta 0, would bring less noise."""
-        pure = replace(self, levels=OneLevel()).report_noise(height)
-        return self.report_noise(height).record_variances[-1] > pure.record_variances[-1]
 
 
 def hierarchical_forecast(

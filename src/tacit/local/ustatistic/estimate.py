@@ -15,7 +15,6 @@ from tacit.arrays import Floats
 from tacit.local.pair_kernels import PairTables
 from tacit.privacy.symbols import SymbolResponse
 from tacit.protocol import devices
-from tacit.protocol.fields import ragged_of
 
 Counts = NDArray[Any]
 
@@ -156,9 +155,7 @@ def symbol_counts(reply: tp.Reply, size: int) -> NDArray[np.int64]:
     ValueError : for a symbol that the space does not have.
     DataError : for fewer than two records.
     """
-    counts = devices.counts_in(reply)
-    if counts is None:
-        counts = devices.output_counts(ragged_of(reply["symbols"], "symbols").values, size)
+    counts = devices.report_counts(reply, "symbols", size)
     records = int(counts.sum(axis=-1).flat[0])
     if records < 2:
         raise tp.DataError(f"pairs need at least two records, got {records}")

@@ -99,8 +99,7 @@ class ScoreDistribution:
     @cached_property
     def _reached(self) -> Floats:
         """The values at all cell edges, shape (..., B+1)."""
-        end = np.zeros((*self.values.shape[:-1], 1))
-        return np.concatenate([end, self.values, end + 1.0], axis=-1)
+        return with_ends(self.values)
 
     @cached_property
     def coefficients(self) -> Floats:
@@ -137,13 +136,17 @@ class LinearDistribution(ScoreDistribution):
         return np.stack([bent, bent, rise, self._reached[..., :-1]])
 
 
+def with_ends(values: Floats) -> Floats:
+    """A distribution function at all edges, shape (..., B+1), from its values at inner ones."""
+    end = np.zeros((*values.shape[:-1], 1))
+    return np.concatenate([end, values, end + 1.0], axis=-1)
+
+
 def below_edges(counts: Floats) -> Floats:
     """The parts of noisy counts below the cells' borders, shape (..., B+1), each in [0, 1]."""
     cumulative = np.cumsum(counts, axis=-1)
     total = np.where(cumulative[..., -1:] > 0, cumulative[..., -1:], 1.0)
-    inner = np.clip(cumulative / total, 0.0, 1.0)[..., :-1]
-    edge = np.zeros_like(cumulative[..., :1])
-    return np.concatenate([edge, inner, edge + 1], axis=-1)
+    return with_ends(np.clip(cumulative / total, 0.0, 1.0)[..., :-1])
 
 
 def rising_fractions(counts: Floats) -> Floats:
@@ -156,6 +159,4 @@ def rising_fractions(counts: Floats) -> Floats:
     fractions = np.clip(cumulative / total, 0.0, 1.0)
     over = np.maximum.accumulate(fractions, axis=-1)
     under = np.flip(np.minimum.accumulate(np.flip(fractions, axis=-1), axis=-1), axis=-1)
-    inner = (over + under)[..., :-1] / 2
-    edge = np.zeros_like(fractions[..., :1])
-    return np.concatenate([edge, inner, edge + 1], axis=-1)
+    return with_ends((over + under)[..., :-1] / 2)

@@ -240,6 +240,9 @@ class Staircase(_Pure):
     42.21
     """
 
+    loss_error = 2 * (exact.OUTER_SLACK - 1)
+    """The outer part is drawn more often by ``OUTER_SLACK``; doubled for other roundings."""
+
     @property
     def variance(self) -> Floats:
         """``discrete_staircase_variance``."""
@@ -281,11 +284,6 @@ class Staircase(_Pure):
         upper = {loss: math.log(weight / whole) for loss, weight in weights.items() if weight > 0}
         lower = {loss: chance - loss for loss, chance in upper.items()}
         return loss_distributions().from_two_probability_mass_functions(lower, upper)
-
-    @property
-    def loss_error(self) -> float:
-        """The outer part is drawn more often by ``OUTER_SLACK``; doubled for other roundings."""
-        return 2 * (exact.OUTER_SLACK - 1)
 
     def exact(self, shape: Shape) -> Integers:
         """Noise from a geometric step, a part, an offset in it and a sign.

@@ -61,15 +61,10 @@ BY_ADJACENCY = {
 }
 
 
-def threats_of(settings: Mapping[str, Any]) -> tp.ThreatModel:
-    """The threat model of these settings."""
-    return BY_ADJACENCY[settings.get("adjacency", "record")]
-
-
 def _fields(query: tp.Query) -> releases.Fields:
     """The counts of both levels; at label adjacency those of positives, and public records."""
     settings: DPAUC = query.protocol
-    levels, moved = settings.levels, int(settings.record_distance)
+    levels, moved = settings.levels, settings.distance
     labelled = settings.adjacency == "label"
     classes = () if labelled else (2,)
     fields = {"cells": tp.Released((*classes, levels.cells), moved, levels.cell_epsilon)}
@@ -118,7 +113,7 @@ class Thresholds(tp.ScaledScores, tp.Protocol):
     thresholds: int = tp.setting(default=100, help="number of cells")
 
     gives_curve = True
-    threats = staticmethod(threats_of)
+    threats = staticmethod(lambda settings: BY_ADJACENCY[settings.get("adjacency", "record")])
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -184,14 +179,9 @@ class DPAUC(Thresholds):
     }
 
     @property
-    def record_distance(self) -> float:
-        """How many counts of a histogram's level a neighbour changes by one."""
-        return 2.0 if self.adjacency == "replace" else 1.0
-
-    @property
     def levels(self) -> cell_areas.Levels:
         """How the histogram of one round divides epsilon, chosen from public figures."""
-        return cell_areas.best_levels(self.thresholds, self.epsilon, self.record_distance)
+        return cell_areas.best_levels(self.thresholds, self.epsilon, self.distance)
 
     def replicate_size(self, clients: tp.Clients) -> int:
         """Numbers a replicate holds: its noisy counts."""
@@ -207,7 +197,7 @@ class DPAUC(Thresholds):
         result = result_of(self, classes, noise)
         influences = tuple(map(np.nan_to_num, curves.cell_influences(*classes)))
         normal = np.asarray(result.approximation_error)
-        law = self.levels.law(influences, sums.answered, self.record_distance, normal)
+        law = self.levels.law(influences, sums.answered, self.distance, normal)
         result = replace(result, law=law)
         if cells.ndim > 2 or not site_figures.has_sites(sums.answered):
             return result
@@ -215,7 +205,7 @@ class DPAUC(Thresholds):
 
     def _reconciled(self, sums: tp.Sums) -> tuple[Floats, cell_areas.CellNoise]:
         """The counts in cells, made consistent with those in groups, and their noise."""
-        noise = self.levels.noise(sums.answered, self.record_distance)
+        noise = self.levels.noise(sums.answered, self.distance)
         groups = sums["groups"] if self.levels.groups else np.zeros(0)
         return noise.reconciled(sums["cells"], groups), noise
 
@@ -313,7 +303,7 @@ def dpauc_forecast(protocol: DPAUC, scenario: tp.Scenario, shape: tp.Shape) -> t
     """
     levels = protocol.levels
     cells = scenario.counts(shape, levels.cells, planned_scale(protocol.scale))
-    noise = levels.noise(scenario.clients, protocol.record_distance)
+    noise = levels.noise(scenario.clients, protocol.distance)
     return cells_forecast(cells, noise, protocol.adjacency, scenario, shape)
 
 
@@ -446,7 +436,5 @@ class TwoReleases(DPAUC):
 class SmallSensitivity(DPAUC):
     """Histograms with noise for one changed count, where a replaced record changes two."""
 
-    @property
-    def record_distance(self) -> float:
-        """One, whatever the adjacency."""
-        return 1.0
+    distance = 1
+    """One, whatever the adjacency."""

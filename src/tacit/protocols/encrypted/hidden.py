@@ -106,6 +106,8 @@ class HiddenAUC(tp.ScaledScores, tp.Declarations):
     draws: ClassVar[int] = 24
     """Number of draws of messages in an audit; each takes milliseconds."""
     audit_settings = (SMALL,)
+    guarantee = tp.UNPROTECTED
+    """The figure is released as it is: no differential privacy."""
     gives_errors = False
     """Figures have a certain range and no standard error."""
 
@@ -121,11 +123,6 @@ class HiddenAUC(tp.ScaledScores, tp.Declarations):
         A malicious aggregator could say of any party that it vanished.
         """
         return self.checked
-
-    @property
-    def guarantee(self) -> tp.Cost:
-        """The figure is released as it is: no differential privacy."""
-        return tp.UNPROTECTED
 
     def enrol(
         self, state: tp.ClientState, identity: Identity, roster: Roster, least: int | None = None

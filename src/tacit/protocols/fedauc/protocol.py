@@ -22,6 +22,7 @@ from tacit.arrays import Floats
 from tacit.counts import allocating, rank_noise
 from tacit.counts.rank_noise import RankNoise
 from tacit.privacy import doubles
+from tacit.privacy.cost import check_fraction
 from tacit.protocol import audits, forecast
 from tacit.protocol.declared import NO_ONE
 from tacit.protocol.scenario import DRY_CLIENTS, GUESSES, measured_rounds
@@ -101,17 +102,6 @@ class HiddenRanks(tp.Choice):
 
     def __post_init__(self) -> None:
         check_fraction("alpha", self.alpha)
-
-
-def check_fraction(name: str, value: float) -> None:
-    """Refuse a fraction of a budget that leaves nothing for one of two numbers.
-
-    Raises
-    ------
-    ValueError : naming it.
-    """
-    if not 0 < value < 1:
-        raise ValueError(f"{name} must be between 0 and 1, both excluded, got {value}")
 
 
 ADDITIVE_COPIES = 400

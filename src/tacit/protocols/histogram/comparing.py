@@ -255,21 +255,13 @@ class ComparedHistograms(tp.ScaledScores, tp.Protocol):
     figure = "difference of two AUCs"
     needs_second_values = True
     steps = (first_pair_round, second_pair_round, summed_differences)
+    height = count_rounds.ROUND_HEIGHT
+    """Counts are in ``2**height`` cells of either model's scores."""
 
     @property
     def known_epsilon(self) -> float:
         """The budget."""
         return self.epsilon
-
-    @property
-    def distance(self) -> int:
-        """How many counts of a field a neighbour changes by one."""
-        return 2 if self.adjacency == "replace" else 1
-
-    @property
-    def height(self) -> int:
-        """Counts are in ``2**height`` cells of either model's scores."""
-        return count_rounds.ROUND_HEIGHT
 
     @classmethod
     def threats(cls, settings: Mapping[str, Any]) -> tp.ThreatModel:

@@ -34,7 +34,7 @@ from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.measures.catalogue import SEPARATION
 from tacit.results.measures.computing import Measures
-from tacit.results.measures.distances import BORDERS, WINDOW, class_separation
+from tacit.results.measures.distances import BORDERS, WINDOW, class_separation, normal_draws
 from tacit.results.measures.figures import CellView, too_few_records
 from tacit.results.measures.smooth_calibration import distance_value
 
@@ -120,7 +120,9 @@ def separation_error(view: CellView, shape: Shape) -> tuple[float, float]:
     pool = differences[:, at[: borders.size]]
     noisy = _interpolated(pool, places) + _noise(view, places, source)
     stated = noisy.max(axis=-1) if view.noise.exact else _largest_counted(noisy)
-    errors = stated - _taken_off(view, places) - own
+    # by how much a result takes its largest value to be too large, at the expected counts
+    largest = float(operating_points.separation(view.counts, places).value.max())
+    errors = stated - (largest - class_separation(view).value) - own
     return float(np.std(errors)), float(np.mean(errors))
 
 
@@ -176,9 +178,7 @@ def _noise(view: CellView, places: Floats, source: np.random.Generator) -> Float
     if view.noise.exact:
         return np.zeros((DRAWS, places.size))
     covariance = view.noise_covariance(operating_points.separation(view.counts, places).gradient)
-    eigenvalues, vectors = np.linalg.eigh(covariance)
-    root = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
-    return np.asarray(source.standard_normal((DRAWS, places.size)) @ root.T)
+    return normal_draws(covariance, DRAWS, source)
 
 
 def _largest_counted(noisy: Floats) -> Floats:
@@ -187,12 +187,6 @@ def _largest_counted(noisy: Floats) -> Floats:
     top = first[np.argmax(noisy[:, first], axis=-1)]
     apart = np.abs(np.arange(noisy.shape[-1]) - top[:, np.newaxis])
     return np.asarray(np.where(apart <= WINDOW * FINER, noisy, -math.inf).max(axis=-1))
-
-
-def _taken_off(view: CellView, places: Floats) -> float:
-    """By how much a result takes its largest value to be too large, at the expected counts."""
-    largest = float(operating_points.separation(view.counts, places).value.max())
-    return largest - class_separation(view).value
 
 
 Pair = tuple[Histogram, Histogram]

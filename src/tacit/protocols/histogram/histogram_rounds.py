@@ -137,16 +137,14 @@ class _Run:
         self, counts: Floats, scale: ScoreScale, borders: Floats | None, parts: int, height: int
     ) -> pooling.Pooled:
         """What a round says of one replicate of these counts by class, shape (2, B)."""
-        variances = self.choices.variances(parts, height)
+        made = self.choices.expected(counts, scale, borders, parts, height)
+        if self.source is None:
+            return made
         levels = {
-            level: counts.reshape(1, 1 << level, -1).sum(axis=-1)
-            for level in np.flatnonzero(np.isfinite(variances)).tolist()
+            level: exact + self.source.normal(0.0, math.sqrt(made.variances[level]), exact.shape)
+            for level, exact in made.levels.items()
         }
-        if self.source is not None:
-            for level, exact in levels.items():
-                noise = self.source.normal(0.0, math.sqrt(variances[level]), exact.shape)
-                levels[level] = exact + noise
-        return pooling.Pooled(scale, borders, levels, variances)
+        return replace(made, levels=levels)
 
     def flat_height(self, pool: pooling.Pooled, step: Next) -> int:
         """The height of a flat round."""

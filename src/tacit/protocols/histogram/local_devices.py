@@ -204,12 +204,13 @@ class UnaryDevices(devices.NumberReports, devices.ReportsByInput):
         area_weights = np.nan_to_num(np.concatenate(curves.cell_influences(*cells)))
         by_level = trees.observation_weights(area_weights, noise.weighting)
         total, changes = self.reported(query, counts[-1]), [0.0]
+        gap = unary.SET_PROBABILITY - flip_probability(self._protocol.epsilon)
         for level in range(FIRST_CELLS, len(by_level)):
             bits, reports = local_rounds.set_bits(reply, level)
             if reports:
                 mean = float(by_level[level] @ bits) / reports
                 ends = self._extremes(level, by_level[level])
-                changes += [(end - mean) / self._gap * total**2 / reports for end in ends]
+                changes += [(end - mean) / gap * total**2 / reports for end in ends]
         return np.array(changes)
 
     def _extremes(self, level: int, weights: Floats) -> tuple[float, float]:
@@ -230,10 +231,6 @@ class UnaryDevices(devices.NumberReports, devices.ReportsByInput):
         least = int(np.argmax(scipy.special.bdtr(numbers, others, flip) > tail))
         most = int(np.argmax(scipy.special.bdtrc(numbers, others, flip) <= tail))
         return least, most + 1
-
-    @property
-    def _gap(self) -> float:
-        return unary.SET_PROBABILITY - flip_probability(self._protocol.epsilon)
 
     def _within(self, payloads: devices.Payloads) -> Flags:
         """Which bytes after the level belong to its bits, shape (M, bytes - 1)."""

@@ -23,7 +23,6 @@ from tacit.metrics.trees import TreeNoise
 from tacit.privacy import unary
 from tacit.privacy.mechanisms.response import Choices
 from tacit.protocol import devices, releases
-from tacit.protocol.fields import ragged_of
 from tacit.protocols.histogram.steps import agreed_height, leaves_at, leaves_of
 from tacit.protocols.shared import counting, packed_reports
 
@@ -226,13 +225,12 @@ def early_slots(epsilon: float, records: int) -> int:
     return min(max(round(turns.SLOTS * fraction), 1), MAX_EARLY)
 
 
-def report_counts(reply: tp.Reply, epsilon: float) -> Integers:
-    """How often each report about a position came, shape (R, outputs), R at least 1."""
-    counts = devices.counts_in(reply)
-    if counts is None:
-        values = ragged_of(reply["reports"]).values
-        counts = devices.output_counts(values, position_round(epsilon).window.outputs)
-    return np.atleast_2d(counts)
+def reported_borders(scale: ScoreScale, reply: tp.Reply, epsilon: float, height: int) -> Floats:
+    """Where the cells lie by the reported positions, for every replicate."""
+    reports = position_round(epsilon)
+    counts = devices.report_counts(reply, "reports", reports.window.outputs)
+    masses = reports.masses(np.atleast_2d(counts))
+    return np.stack([placing.placed_borders(scale, row, height, FIXED_PART) for row in masses])
 
 
 def expected_borders(scale: ScoreScale, masses: Floats, height: int) -> Floats:

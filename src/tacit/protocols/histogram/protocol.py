@@ -106,7 +106,7 @@ def _placed_reports(protocol: ScoreHistogram, clients: int) -> tp.Conversation:
         "first": local_rounds.early_slots(epsilon, records),
     }
     reply = yield tp.Query(local_rounds.report_positions, protocol, shared, each)
-    borders = _borders(protocol, reply, height)
+    borders = local_rounds.reported_borders(protocol.score_scale, reply, epsilon, height)
     published_borders = borders if turns.has_replicates(reply) else borders[0]
     reply = yield tp.Query(
         local_rounds.report_leaves, protocol, {**shared, counting.BORDERS: published_borders}, each
@@ -114,19 +114,6 @@ def _placed_reports(protocol: ScoreHistogram, clients: int) -> tp.Conversation:
     leaves, noise = local_rounds.local_tree(epsilon, reply, height, records)
     axis = ScoreAxis(counting.scale_of_borders(protocol, borders[0], 1 << height), protocol.unit)
     return tree_results.result_from_tree(leaves, noise, None, axis=axis)
-
-
-def _borders(protocol: ScoreHistogram, reply: tp.Reply, height: int) -> Floats:
-    """Where the cells lie by the reported positions, for every replicate."""
-    epsilon = protocol.known_epsilon
-    counts = local_rounds.report_counts(reply, epsilon)
-    masses = local_rounds.position_round(epsilon).masses(counts)
-    return np.stack(
-        [
-            placing.placed_borders(protocol.score_scale, row, height, local_rounds.FIXED_PART)
-            for row in masses
-        ]
-    )
 
 
 MOST_THRESHOLDS = 50

@@ -43,7 +43,7 @@ import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.counts import class_forests, class_scores, influence, noisy_areas
 from tacit.metrics import curves, trees
-from tacit.metrics.cells.score_distribution import rising_fractions
+from tacit.metrics.cells.score_distribution import rising_fractions, with_ends
 from tacit.privacy.distributions import discrete_laplace_variance
 from tacit.protocol import releases
 
@@ -347,7 +347,7 @@ def _left_of(
         counts = _shares(below[row]) * sizes[..., row, np.newaxis]
         noisy = counts[..., np.newaxis, :] + noises[row]
         size = sizes[..., row, np.newaxis]
-        true.append(_reached(below[row])[..., np.newaxis, :])
+        true.append(with_ends(below[row])[..., np.newaxis, :])
         pool.append(rising_fractions(noisy))
         ratios.append(size / np.maximum(size + size_errors[..., row], 1.0))
     area = _line_area(pool[0], pool[1])
@@ -388,10 +388,4 @@ def _hidden_variance(fields: Mapping[str, Floats], first: class_forests.ClassFor
 
 def _shares(below: Floats) -> Floats:
     """The share of a class in every cell."""
-    return np.diff(_reached(below), axis=-1)
-
-
-def _reached(below: Floats) -> Floats:
-    """A distribution function at all edges, those at the ends too."""
-    end = np.zeros_like(below[..., :1])
-    return np.concatenate([end, below, end + 1], axis=-1)
+    return np.diff(with_ends(below), axis=-1)

@@ -18,6 +18,7 @@ import tacit.protocol as tp
 from tacit.counts import allocating, rank_noise
 from tacit.counts.rank_noise import RankNoise
 from tacit.privacy import doubles
+from tacit.privacy.cost import check_fraction
 from tacit.privacy.exact import gaussian_delta
 from tacit.protocol import audits
 from tacit.protocols.fedauc import protocol
@@ -48,8 +49,7 @@ class Gaussian(tp.Choice):
     word = "gaussian"
 
     def __post_init__(self) -> None:
-        if not 0 < self.delta < 1:
-            raise ValueError(f"gaussian noise needs a delta between 0 and 1, got {self.delta}")
+        check_fraction("the delta, as in gaussian(delta=1e-6),", self.delta)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Fixed(tp.Choice):
     word = "fixed"
 
     def __post_init__(self) -> None:
-        protocol.check_fraction("alpha", self.alpha)
+        check_fraction("alpha", self.alpha)
         if self.sensitivity not in ("local", "global"):
             raise ValueError(f"sensitivity must be local or global, got {self.sensitivity!r}")
 
@@ -109,7 +109,7 @@ class Orthogonal(tp.Choice):
     word = "orthogonal"
 
     def __post_init__(self) -> None:
-        protocol.check_fraction("beta", self.beta)
+        check_fraction("beta", self.beta)
 
 
 @dataclass(frozen=True)

@@ -82,16 +82,13 @@ class NoisyScores(tp.Protocol):
     audit_records = 2
     gives_errors = False
     """The bias is unknown."""
+    guarantee = tp.UNPROTECTED
+    """The first step costs epsilon for one score; the second, with exact labels, hides nothing."""
 
     @property
     def score_noise(self) -> Laplace:
         """The noise on a score, which moves by 1 at most."""
         return Laplace(1.0, self.epsilon)
-
-    @property
-    def guarantee(self) -> tp.Cost:
-        """Epsilon for one score; the second step, with exact labels, protects nothing."""
-        return tp.UNPROTECTED
 
     def replicate_size(self, clients: tp.Clients) -> int:
         """Scores, ranks and sums of every record."""

@@ -310,8 +310,3 @@ class CountingProtocol(tp.ScaledScores, tp.Protocol):
         if self.epsilon is None:
             raise ValueError(f"{self.trust} has no epsilon")
         return self.epsilon
-
-    @property
-    def distance(self) -> int:
-        """How many counts of a level a neighbour changes by one, for each time a record counts."""
-        return 2 if self.adjacency == "replace" else 1

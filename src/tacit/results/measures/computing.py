@@ -194,7 +194,7 @@ class Measures(Mapping[str, est.Estimate]):
     def _of_entry(self, entry: catalogue.Entry) -> dict[str, est.Estimate]:
         """The figures of an entry of the catalogue."""
         listed, reason = entry.listed(self.thresholds), self._too_few
-        if reason is None and entry.stated and not self.view.states_probabilities:
+        if reason is None and entry.stated and not self.histogram.states_probabilities:
             reason = figures.NO_PROBABILITIES
         if reason is not None or not listed:
             return {name: est.Estimate.absent(reason or "") for name in listed}
@@ -252,7 +252,7 @@ class Measures(Mapping[str, est.Estimate]):
             return {}
         view = self.view.merged(CURVE_CELLS)
         made = {"score_distribution": score_distribution(view), "gain_curve": gain_curve(view)}
-        if view.states_probabilities:
+        if self.histogram.states_probabilities:
             made |= {"decision_curve": decision_curve(view)}
             made |= {"calibration_curve": calibration_curve(view)}
         return {

@@ -97,7 +97,7 @@ def _excess(
     base = _polynomial(values, CLASSES_DEGREE)
     source = np.random.default_rng(0)
     whole, tops = _walks(base, _step(view.counts), between, source)
-    noise = _normal(view.noise_covariance(gradient), source)
+    noise = normal_draws(view.noise_covariance(gradient), DRAWS, source)
     # noise of both signs: what is linear in it cancels in the mean
     maxima = np.stack([(whole + sign * noise).max(axis=-1) for sign in (1, -1)])
     return float(np.mean(maxima - tops)), float(np.std(maxima - tops))
@@ -300,15 +300,15 @@ def _largest_again(
     square = float(gap @ gap)
     smooth = _polynomial(np.append(0.0, gap), SHIFT_DEGREE)[1:]
     base = smooth * np.sqrt(max(square - excess, 0.0) / square) if square > 0 else gap
-    again = np.abs(base + np.cumsum(_normal(covariance, source), axis=-1)).max(axis=-1)
+    again = np.abs(base + np.cumsum(normal_draws(covariance, DRAWS, source), axis=-1)).max(axis=-1)
     return float(again.mean() - np.abs(base).max()), float(again.std())
 
 
-def _normal(covariance: Floats, source: np.random.Generator) -> Floats:
-    """``DRAWS`` times normal noise of a covariance of shape (T, T), shape (DRAWS, T)."""
+def normal_draws(covariance: Floats, draws: int, source: np.random.Generator) -> Floats:
+    """Several times normal noise of a covariance of shape (T, T), shape (draws, T)."""
     values, vectors = np.linalg.eigh(covariance)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    return source.standard_normal((DRAWS, values.size)) @ root.T
+    return source.standard_normal((draws, values.size)) @ root.T
 
 
 def _polynomial(values: Floats, degree: int) -> Floats:

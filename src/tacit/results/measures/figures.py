@@ -78,11 +78,6 @@ class CellView:
         """B, the number of cells."""
         return int(self.counts.shape[-1])
 
-    @property
-    def states_probabilities(self) -> bool:
-        """Whether scores are probabilities or log-odds."""
-        return self.axis.half is not None
-
     @cached_property
     def predicted(self) -> Floats:
         """The probability that the middle of each cell states, shape (B,)."""

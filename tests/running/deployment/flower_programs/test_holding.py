@@ -23,13 +23,6 @@ from tests.loops import in_a_loop
 PULL, PUSH = "/v1/fleet/pull-object", "/v1/fleet/push-object"
 
 
-class Asked:
-    """A request or an answer with any fields."""
-
-    def __init__(self, **fields: Any) -> None:
-        self.__dict__.update(fields)
-
-
 class Store:
     """An application in which objects arrive, as Flower's servers keep them."""
 
@@ -46,12 +39,13 @@ class Store:
         else:
             self.polls.append(request.object_id)
             there = request.object_id in self.there
-            scope["state"][holding.ANSWER] = Asked(object_found=True, object_available=there)
+            answer = SimpleNamespace(object_found=True, object_available=there)
+            scope["state"][holding.ANSWER] = answer
         await send({"type": "http.response.start", "status": 200})
 
     async def ask(self, path: str, name: str) -> bool:
         """Whether the answer to a request is that an object is there; one answer is sent."""
-        state: dict[str, Any] = {holding.QUESTION: Asked(object_id=name)}
+        state: dict[str, Any] = {holding.QUESTION: SimpleNamespace(object_id=name)}
         scope = {"type": "http", "path": path, "state": state}
         sent: list[Any] = []
 
@@ -140,7 +134,8 @@ def test_a_refusal_is_given_at_once() -> None:
     async def keep(part: Any) -> None:
         sent.append(part)
 
-    scope = {"type": "http", "path": PULL, "state": {holding.QUESTION: Asked(object_id="a")}}
+    state = {holding.QUESTION: SimpleNamespace(object_id="a")}
+    scope = {"type": "http", "path": PULL, "state": state}
     asyncio.run(holding.Holding(refuse, holding.Arrivals())(scope, _nothing, keep))
     assert sent == [{"type": "http.response.start", "status": 403}]
 

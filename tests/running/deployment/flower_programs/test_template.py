@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ from hypothesis import strategies as st
 from tacit.running.deployment.flower_programs import launcher, template
 from tacit.running.deployment.flower_programs.guards import write_guards
 from tacit.running.deployment.flower_programs.programs import Flower, Program
-from tests.running.deployment.processes import running
+from tests.running.deployment.processes import comes, running
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks are made on Linux only")
 
@@ -141,12 +140,7 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 def has_ended(process: int) -> bool:
     """Whether a process ends, which may take it a moment."""
-    until = time.monotonic() + WAIT
-    while process in running():
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.05)
-    return True
+    return comes(lambda: process not in running())
 
 
 def fork_of(started: subprocess.Popen[str]) -> int:

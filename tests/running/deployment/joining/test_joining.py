@@ -38,9 +38,14 @@ def joined(study: Study, site: str, content: bytes) -> None:
 
 
 def taken(study: Study, site: str, content: bytes) -> str:
+    return site_side.checked_roster(content, invitation_of(study, site), study.folder / site)
+
+
+def invitation_of(study: Study, site: str) -> letters.Invitation:
+    """The invitation that a site accepted."""
     invitation = site_side.invitation_in(study.folder / site)
     assert invitation is not None
-    return site_side.checked_roster(content, invitation, study.folder / site)
+    return invitation
 
 
 def test_three_sites_end_with_one_plan_and_one_code(study: Study) -> None:
@@ -141,9 +146,7 @@ def test_an_answer_serves_once(study: Study) -> None:
     before = study.plan.read_text()
     inviting.admit(study.plan, study.coordinator, answer)
     assert study.plan.read_text() == before
-    invitation = site_side.invitation_in(study.folder / "a")
-    assert invitation is not None
-    second = site_side.accept(invitation, study.folder / "thief")
+    second = site_side.accept(invitation_of(study, "a"), study.folder / "thief")
     with pytest.raises(letters.LetterError, match="serves once"):
         inviting.admit(study.plan, study.coordinator, second)
     assert study.plan.read_text() == before
@@ -248,9 +251,7 @@ def test_accepting_goes_on_where_it_was_interrupted(
 
 def test_accepting_twice_gives_the_same_answer_and_touches_nothing(study: Study) -> None:
     first = study.accepted("a")
-    invitation = site_side.invitation_in(study.folder / "a")
-    assert invitation is not None
-    assert site_side.accept(invitation, study.folder / "a") == first
+    assert site_side.accept(invitation_of(study, "a"), study.folder / "a") == first
     with pytest.raises(letters.LetterError, match="holds another invitation"):
         site_side.accept(study.invited("a"), study.folder / "a")
     with pytest.raises(letters.LetterError, match="holds a plan already"):

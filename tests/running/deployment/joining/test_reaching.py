@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -107,13 +107,20 @@ def got(app: door.App, path: str = door.ROSTER_PATH, token: str | None = None) -
     return head["status"], body["body"]
 
 
-def test_the_roster_is_for_invited_sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
     quick_codes(monkeypatch)
-    study = Study.new(tmp_path, ("a",))
-    token = study.invited("a").token
+    return Study.new(tmp_path, ("a",))
+
+
+def door_of(study: Study, clock: Callable[[], float]) -> door.RosterDoor:
     closed = door.Door(lambda *_: None, "machine")  # type: ignore[arg-type]
-    seconds = itertools.count(step=door.READ_EVERY)
-    entry = door.RosterDoor(closed, study.coordinator.private, lambda: next(seconds))
+    return door.RosterDoor(closed, study.coordinator.private, clock)
+
+
+def test_the_roster_is_for_invited_sites(study: Study) -> None:
+    token = study.invited("a").token
+    entry = door_of(study, itertools.count(step=door.READ_EVERY).__next__)
 
     stranger = got(entry)
     assert stranger[0] == 403
@@ -128,11 +135,9 @@ def test_the_roster_is_for_invited_sites(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_strangers_do_not_have_the_invitations_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    study: Study, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quick_codes(monkeypatch)
-    study, now, readings = Study.new(tmp_path, ("a",)), [0.0], []
-
+    now, readings = [0.0], []
     read = door.tokens_in
 
     def counted(private: Path) -> Any:
@@ -140,8 +145,7 @@ def test_strangers_do_not_have_the_invitations_read_again(
         return read(private)
 
     monkeypatch.setattr(door, "tokens_in", counted)
-    closed = door.Door(lambda *_: None, "machine")  # type: ignore[arg-type]
-    entry = door.RosterDoor(closed, study.coordinator.private, lambda: now[0])
+    entry = door_of(study, lambda: now[0])
     for token in ("x", "y", "z"):
         assert got(entry, token=token)[0] == 403
     assert readings == [0.0]

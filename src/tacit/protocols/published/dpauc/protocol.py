@@ -28,6 +28,7 @@ from tacit.data.engines.stored import batch_of
 from tacit.data.ragged import client_order
 from tacit.metrics import curves
 from tacit.metrics.cells.score_scale import EVEN
+from tacit.privacy.cost import check_fraction
 from tacit.privacy.exact import gaussian_delta
 from tacit.privacy.mechanisms import gaussian, laplace
 from tacit.privacy.mechanisms.interface import Together
@@ -103,11 +104,7 @@ class Gaussian(OnCounts):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < self.delta < 1:
-            raise ValueError(
-                f"gaussian needs a delta between 0 and 1, such as gaussian(delta=1e-6), got "
-                f"{self.delta}"
-            )
+        check_fraction("the delta, as in gaussian(delta=1e-6),", self.delta)
 
 
 @dataclass(frozen=True)
