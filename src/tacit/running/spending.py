@@ -53,6 +53,18 @@ class Payment:
         return bool(self.speaking.size) and self.speaking.strides == (0,) and bool(self.speaking[0])
 
 
+def payment_values(payment: Payment) -> dict[str, Any]:
+    """A payment for a state: where every record spoke, their number stands for what each did."""
+    by_all, speaking = payment.by_all, payment.speaking
+    return {"cost": payment.cost, "speaking": speaking.size if by_all else speaking}
+
+
+def payment_of(cost: Cost, speaking: NDArray[np.bool_] | int) -> Payment:
+    """The payment of such values."""
+    by_all = isinstance(speaking, int)
+    return Payment(cost, np.broadcast_to(np.True_, speaking) if by_all else np.asarray(speaking))
+
+
 def most_spent(payments: Sequence[Payment]) -> Cost:
     """The largest total cost of a record: the sum of the costs of the rounds in which it spoke.
 

@@ -235,10 +235,11 @@ class Party:
         return fields.encode(fields.reply_of(reply, 0))
 
 
-SESSION_TYPES = (Computation, spending.CountedSeed, OpenSum, spending.Payment, Progress, Roster)
+SESSION_TYPES = (Computation, spending.CountedSeed, OpenSum, Progress, Roster)
 
 SESSION_KINDS = (
     Kind(tp.Cost, messages.cost_values, lambda **values: messages.cost_of(values)),
+    Kind(spending.Payment, spending.payment_values, spending.payment_of),
     Kind(Identity, lambda identity: {"private": identity.to_bytes()}, Identity.from_bytes),
     Kind(
         X25519PrivateKey,
