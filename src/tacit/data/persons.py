@@ -83,14 +83,14 @@ def counted(
     codes = np.unique(persons, return_inverse=True)[1]
     together = np.unique(clients * (codes.max(initial=0) + 1) + codes, return_inverse=True)[1]
     order, place = _places(together)
-    dense = np.bincount(together)[together] > most
+    over = np.bincount(together)[together] > most
     drawn = np.zeros(persons.size, dtype=np.uint64)
-    for record in np.flatnonzero(dense).tolist():
+    for record in np.flatnonzero(over).tolist():
         drawn[record] = _lot(seed, persons[record], int(clients[record]), int(place[record]))
     by_lot = np.lexsort((drawn, together))
     lots = np.empty_like(place)
     lots[by_lot] = place[order]
-    return ~dense | (lots < most)
+    return ~over | (lots < most)
 
 
 def spread_persons(persons: NDArray[np.bytes_], offsets: NDArray[np.int64]) -> int:
