@@ -1,4 +1,4 @@
-"""Rounds at the scores: their cost computed exactly, servers that lie, zooms, and their errors."""
+"""Rounds of a score histogram: their exact cost, servers that lie, zooms, and their errors."""
 
 from __future__ import annotations
 
