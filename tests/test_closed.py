@@ -14,7 +14,7 @@ import tacit
 
 PACKAGE = Path(tacit.__file__).parent
 
-FREE = ("demonstration.py", "protocols/published/")
+FREE = ("protocols/published/",)
 """What shows or measures the protocols that there are; and papers' forms, which take of our own."""
 
 ENTRIES = (*entry_points(group="tacit.protocols"), *entry_points(group="tacit.comparisons"))

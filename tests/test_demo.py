@@ -45,7 +45,7 @@ def test_the_data_sets_are_what_they_claim() -> None:
 def test_intervals_hold_the_exact_value_and_the_seed_repeats_them() -> None:
     what, clients = demonstration.hospital_clients()
     first, second = (
-        demonstration.compare(what, clients, demonstration.HOSPITAL_PROTOCOLS, seed=5)
+        demonstration.compare(what, clients, demonstration.protocols_of("hospitals"), seed=5)
         for _ in range(2)
     )
     for (_, result), (_, again) in zip(first.results, second.results, strict=True):
@@ -57,7 +57,7 @@ def test_intervals_hold_the_exact_value_and_the_seed_repeats_them() -> None:
 def test_the_table_says_where_no_signal_is_left() -> None:
     rng = np.random.default_rng(0)
     clients = tacit.Clients.split(rng.random(20), np.arange(20) % 2, 2, seed=0)
-    scene = demonstration.compare("tiny", clients, demonstration.HOSPITAL_PROTOCOLS, 0)
+    scene = demonstration.compare("tiny", clients, demonstration.protocols_of("hospitals"), 0)
     text = demonstration.report([scene])
     assert "no signal" in text
     assert "nan" not in text

@@ -14,10 +14,8 @@ import tacit.protocol as tp
 from tacit.api import evaluate
 from tacit.data.splitting import binormal_scores
 from tacit.extras import extra
-from tacit.local.two_round.protocol import TwoRoundAUC
 from tacit.metrics.ranking import auc
-from tacit.protocols.fedauc.protocol import FedAUC
-from tacit.protocols.histogram.protocol import ScoreHistogram
+from tacit.protocol.registry import protocol_kinds
 from tacit.results import displays as drawing
 from tacit.results import evaluation, text
 from tacit.results.estimate import RECORDS_INTERVAL, Estimate, bounds_line, decimals
@@ -35,18 +33,6 @@ THRESHOLD = 0.2
 """Where the hospitals would act."""
 
 DRAWN_BUCKETS = 12
-
-HOSPITAL_PROTOCOLS: tuple[tuple[str, tp.Protocol], ...] = (
-    ("score-histogram, secure sum", ScoreHistogram("secure-sum", 1.0)),
-)
-LABEL_PROTOCOLS: tuple[tuple[str, tp.Protocol], ...] = (
-    ("fedauc", FedAUC(1.0)),
-    ("fedauc, labels flipped once", FedAUC(1.0, trust="local")),
-)
-PHONE_PROTOCOLS: tuple[tuple[str, tp.Protocol], ...] = (
-    ("two-round-auc", TwoRoundAUC(5.0)),
-    ("score-histogram, local", ScoreHistogram("local", 5.0)),
-)
 
 PREFACE = (
     "This is a simulation: the records are synthetic, the clients do not exist, and nothing is\n"
@@ -87,14 +73,23 @@ def demonstrate(seed: int | None = None) -> list[Scene]:
     seed : makes the noise repeatable; None takes fresh entropy.
     """
     federations = (
-        (hospital_clients(), HOSPITAL_PROTOCOLS, "the server sees one noisy sum of histograms"),
-        (advertiser_clients(), LABEL_PROTOCOLS, "the server knows the scores, and no label"),
-        (phone_clients(), PHONE_PROTOCOLS, "every phone's report is private"),
+        (hospital_clients(), "hospitals", "the server sees one noisy sum of histograms"),
+        (advertiser_clients(), "advertisers", "the server knows the scores, and no label"),
+        (phone_clients(), "phones", "every phone's report is private"),
     )
     seeds = np.random.SeedSequence(seed).generate_state(len(federations), np.uint64)
     return [
-        compare(f"{what}: {sees}", clients, protocols, int(scene_seed))
-        for ((what, clients), protocols, sees), scene_seed in zip(federations, seeds, strict=True)
+        compare(f"{what}: {sees}", clients, protocols_of(who), int(scene_seed))
+        for ((what, clients), who, sees), scene_seed in zip(federations, seeds, strict=True)
+    ]
+
+
+def protocols_of(federation: str) -> list[tuple[str, tp.Protocol]]:
+    """The protocols that declare a row for a federation, by the row's name."""
+    return [
+        (row, tp.protocol_of(name, settings))
+        for name, kind in protocol_kinds().items()
+        for row, settings in kind.demonstrated.get(federation, {}).items()
     ]
 
 
@@ -185,7 +180,7 @@ def _scene_text(scene: Scene) -> str:
     """A scene's title, its figures where there is a histogram of hospitals, and its protocols."""
     _, first = scene.results[0]
     lines = [f"AUC of all records    {scene.exact:.4f}", ""]
-    if first.histogram is not None:
+    if first.histogram is not None and scene.clients.count == HOSPITALS:
         mean = f"mean of the ten AUCs  {mean_of_aucs(scene.clients):.4f}"
         lines = [mean, *lines, *text.ruled([FIGURES, *_figures(scene, first)]), ""]
     protocols = text.ruled([HEADER, *(_row(*each) for each in scene.results)])
@@ -194,7 +189,7 @@ def _scene_text(scene: Scene) -> str:
 
 def _figures(scene: Scene, result: evaluation.Evaluation) -> Iterator[tuple[str, ...]]:
     """The histogram's figures compared with those of exact counts."""
-    exact = evaluate(scene.clients, ScoreHistogram("exact-sum"))
+    exact = evaluate(scene.clients, result.protocol["name"], trust=tp.ExactSum.word)
     yield "AUC", f"{scene.exact:.4f}", *_value(result.auc)
     rates, known = result.at(THRESHOLD), exact.at(THRESHOLD)
     for name in ("recall", "specificity", "precision"):

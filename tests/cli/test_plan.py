@@ -67,7 +67,7 @@ def test_without_a_trust_the_plan_has_that_of_an_evaluation() -> None:
 def test_a_wish_names_a_figure_and_how_near_it_must_be() -> None:
     result = run("--auc-guess", "0.8", "--want", "net benefit at 0.2 within 0.002")
     assert result.exit_code == 0
-    assert "errors of the net benefit at probability 0.2 about" in result.stdout
+    assert "errors about these records' own net benefit at probability 0.2;" in result.stdout
     assert "For an error of 0.00102" in result.stdout
     assert "--protocol score-histogram" in result.stdout
 

@@ -74,8 +74,8 @@ def dense_leaves(levels: Any, variances: Floats) -> Floats:
 def dense_covariance(variances: Floats) -> Floats:
     """The covariance of the least-squares leaves (Gauss and Markov)."""
     _, free, rows = dense(variances)
-    pool = rows @ free
-    return free @ np.linalg.inv(pool.T @ pool) @ free.T
+    seen = rows @ free
+    return free @ np.linalg.inv(seen.T @ seen) @ free.T
 
 
 @few

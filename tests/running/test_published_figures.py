@@ -108,7 +108,7 @@ def lines_of_text() -> Iterator[str]:
     ]
     for result in results:
         yield from (f"{name}  {value}" for name, value in result.to_rows())
-    scene = demonstration.compare("demo", clients, demonstration.HOSPITAL_PROTOCOLS, 1)
+    scene = demonstration.compare("demo", clients, demonstration.protocols_of("hospitals"), 1)
     yield from demonstration.report([scene]).splitlines()
 
 

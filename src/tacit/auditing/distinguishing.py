@@ -213,9 +213,9 @@ def _histograms(first: Floats, second: Floats) -> tuple[Floats, NDArray[Any], ND
     places = np.ceil(pooled.size * (np.arange(1, BINS) / BINS) - 1).astype(np.int64)
     edges = np.unique(pooled[np.maximum(places, 0)])
     edges = edges[edges < pooled[-1]]
-    own = np.bincount(np.searchsorted(edges, first), minlength=edges.size + 1)
+    of_first = np.bincount(np.searchsorted(edges, first), minlength=edges.size + 1)
     below = np.searchsorted(pooled, edges, side="right")
-    return edges, own, np.diff(below, prepend=0, append=pooled.size) - own
+    return edges, of_first, np.diff(below, prepend=0, append=pooled.size) - of_first
 
 
 def _log_ratios(first: NDArray[Any], second: NDArray[Any]) -> Floats:

@@ -33,7 +33,7 @@ from tacit.running.evaluating import ENGINES
 from tacit.running.spending import unit_of
 from tacit.running.units import suited_to_scores, taken_by
 
-WITHOUT_PROTOCOL = "{} needs --protocol NAME, one of `tacit protocols`: tacit chose it otherwise"
+WITHOUT_PROTOCOL = "{} needs --protocol NAME, one of `tacit protocols`; else tacit chooses all"
 
 NEEDED = {"group_name": "groups", "by": "split", "save_calibrator": "calibrate"}
 """Options, and the option that each of them needs."""

@@ -158,8 +158,8 @@ class Intake:
         refused = self._terms.reports.refused(stage.query, payloads)
         with self._folder.locked(alone=False):
             closed = self._folder.closed(stage.number)
-            for index, no_ones in zip(current, refused, strict=True):
-                outcomes[index] = "payload" if no_ones else "stage" if closed else ACCEPTED
+            for index, is_refused in zip(current, refused, strict=True):
+                outcomes[index] = "payload" if is_refused else "stage" if closed else ACCEPTED
             taken = [
                 message
                 for message, each in zip(messages, outcomes, strict=True)

@@ -56,19 +56,19 @@ REPORT_ROUNDS = 4
 
 @dataclass(frozen=True, eq=False)
 class Next:
-    """The next query: its parts, whether it is a round, and the cells where these are new ones.
+    """The next query: what it costs, what it is for, and its cells where these are new ones.
 
     Parameters
     ----------
     parts : of epsilon.
-    count_round : whether counts follow, or the one number.
+    counts : whether counts follow, or the one number.
     scale : whose equal cells a round counts in; None for the same cells as before.
     height : of a tree, in whose cells a round counts, and nothing but the number follows; 0 for
         a flat round.
     """
 
     parts: int
-    count_round: bool
+    counts: bool
     scale: ScoreScale | None = None
     height: int = 0
 
@@ -76,7 +76,7 @@ class Next:
     def key(self) -> tuple[Any, ...]:
         """Equal for queries that replicates can share: trees may have cells of their own each."""
         borders = b"" if self.scale is None or self.height else self.scale.borders.tobytes()
-        return self.parts, self.count_round, self.height, borders
+        return self.parts, self.counts, self.height, borders
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Choices:
         report = self.protocol.aim == "report" or self.protocol.by_group
         most = REPORT_ROUNDS - 1 if report else count_rounds.MAX_ROUNDS
         if pool.height > count_rounds.MAX_FLAT_HEIGHT or left <= count_rounds.FIRST_PARTS:
-            return [Next(left, count_round=False)] * pool.smaller.size
+            return [Next(left, counts=False)] * pool.smaller.size
         for_auc = self._for_auc(pool, parts, left, most)
         if not report:
             return for_auc
@@ -130,7 +130,7 @@ class Choices:
         left, rounds = count_rounds.PARTS - sum(parts), REPORT_ROUNDS - len(parts)
         alone, area = pool.of(np.array([row])), float(pool.area[row])
         tree = self._tree(alone, area, left, with_number=rounds > 1)
-        if step.count_round and step.scale is not None and rounds == 2:
+        if step.counts and step.scale is not None and rounds == 2:
             # a zoom, if a tree can follow it: after the last round there is no number
             zoom = replace(step, parts=count_rounds.FIRST_PARTS)
             if self._tree(alone, area, left - zoom.parts, False) is not None:
@@ -150,12 +150,12 @@ class Choices:
         # of class sizes and the area alone: small noisy cells would show too much of it
         enough = ENOUGH**2 * float(plug_in_variance(area, *sizes.tolist()))
         height = planned_height(self.protocol, float(sizes.sum()), self.noises)
-        dense = pool.dense(np.sqrt([enough]))[0]
+        concentrated = pool.concentrated(np.sqrt([enough]))[0]
         base = self.protocol.score_scale
-        borders = borders_of(self.protocol, pool, height, dense)
+        borders = borders_of(self.protocol, pool, height, concentrated)
         scale = ScoreScale(borders, base.low, base.high)
         if self.protocol.by_group:
-            return Next(left, count_round=True, scale=scale, height=height)
+            return Next(left, counts=True, scale=scale, height=height)
         expected = self._expected_tree(pool, scale, height, left)
         linear, products = float(expected.linear_variance[0]), float(product_variance(expected)[0])
         smaller, width = float(sizes.min()) - error, float(self._width(np.asarray(area)))
@@ -170,7 +170,7 @@ class Choices:
                 )
                 by_tree = by_tree * number / (by_tree + number)
             if by_tree <= enough:
-                return Next(tree, count_round=True, scale=scale, height=height)
+                return Next(tree, counts=True, scale=scale, height=height)
         return None
 
     def _expected_tree(self, pool: Pooled, scale: ScoreScale, height: int, parts: int) -> Pooled:
@@ -195,28 +195,28 @@ class Choices:
     def _for_auc(self, pool: Pooled, parts: tuple[int, ...], left: int, most: int) -> list[Next]:
         """What follows where the AUC is all that matters, for every replicate."""
         if len(parts) >= most:
-            return [Next(left, count_round=False)] * pool.smaller.size
+            return [Next(left, counts=False)] * pool.smaller.size
         again, least = self._best_parts(pool, left)
         closes = self._closes(pool, left, least)
-        dense = pool.dense(np.sqrt(least))
+        concentrated = pool.concentrated(np.sqrt(least))
         zoom_parts = np.full(again.shape, count_rounds.FIRST_PARTS)
-        fine = self._fine(pool, left, least, dense.any(axis=-1))
-        if len(parts) == most - 1 and dense.any():  # no other flat round follows
+        fine = self._fine(pool, left, least, concentrated.any(axis=-1))
+        if len(parts) == most - 1 and concentrated.any():  # no other flat round follows
             zoom_parts, _ = self._best_parts(pool, left, alone=True)
         steps = []
         for row, more in enumerate(again.tolist()):
             at_fine_cells = fine[row]
             if closes[row]:
-                steps.append(Next(left, count_round=True))
+                steps.append(Next(left, counts=True))
                 continue
             if at_fine_cells is not None:
                 steps.append(at_fine_cells)
                 continue
-            finer = self._finer(pool, row, dense[row])
+            finer = self._finer(pool, row, concentrated[row])
             if finer is not None:
-                steps.append(Next(int(zoom_parts[row]), count_round=True, scale=finer))
+                steps.append(Next(int(zoom_parts[row]), counts=True, scale=finer))
             else:
-                steps.append(Next(more or left, count_round=bool(more)))
+                steps.append(Next(more or left, counts=bool(more)))
         return steps
 
     def _closes(self, pool: Pooled, left: int, least: Floats) -> NDArray[np.bool_]:
@@ -232,22 +232,22 @@ class Choices:
         known = pool.smaller >= UNKNOWN_ERRORS * math.sqrt(pool.class_variance)
         return np.asarray(known & (by_cells < least))
 
-    def _finer(self, pool: Pooled, row: int, dense: NDArray[np.bool_]) -> ScoreScale | None:
+    def _finer(self, pool: Pooled, row: int, concentrated: NDArray[np.bool_]) -> ScoreScale | None:
         """The zoomed scale of a replicate; None where nothing is concentrated, or can be split."""
-        if not dense.any():
+        if not concentrated.any():
             return None
         cells = 1 << self.zoom_height
-        return zoomed(pool.scale, pool.counts[row], dense, cells, pool.cell_error)
+        return zoomed(pool.scale, pool.counts[row], concentrated, cells, pool.cell_error)
 
     def _fine(
-        self, pool: Pooled, left: int, least: Floats, dense: NDArray[np.bool_]
+        self, pool: Pooled, left: int, least: Floats, concentrated: NDArray[np.bool_]
     ) -> list[Next | None]:
         """For every replicate a round in fixed fine cells, where that pays; None elsewhere.
 
         It pays where many records make the noise less than what ties could hide in the cells of
         the first round, ``HIDDEN_TIES``, or where fine cells may part a concentration.
         """
-        none: list[Next | None] = [None] * dense.size
+        none: list[Next | None] = [None] * concentrated.size
         asked = self.protocol.height is not None
         if (
             pool.borders is not None
@@ -258,15 +258,21 @@ class Choices:
             return none
         fine_parts, variance = self._best_parts(pool, left, alone=True)
         pays = variance < WORTHWHILE**2 * (least + curves.HIDDEN_TIES**2)
-        pays |= dense & (self.protocol.scale == PROBABILITY)
+        pays |= concentrated & (self.protocol.scale == PROBABILITY)
         if not pays.any():
             return none
         scales = best_scales(self.protocol.scale, pool.counts, pool.scale)
         return [
-            Next(count_rounds.FIRST_PARTS if spike else int(part), count_round=True, scale=scale)
+            Next(
+                count_rounds.FIRST_PARTS if concentrated else int(part),
+                counts=True,
+                scale=scale,
+            )
             if pay
             else None
-            for pay, spike, part, scale in zip(pays, dense, fine_parts, scales, strict=True)
+            for pay, concentrated, part, scale in zip(
+                pays, concentrated, fine_parts, scales, strict=True
+            )
         ]
 
     def _best_parts(

@@ -22,7 +22,7 @@ stated by it."""
 AREA_BIAS = (CELL_BIAS, 2)
 """What cells of the width w hide of an area: the first times w to the power of the second."""
 
-TIED_DEPTH = 6
+CONCENTRATION_DEPTH = 6
 """Largest depth of the cells in which concentration is measured: noise hardly shows in so few."""
 
 
@@ -105,12 +105,12 @@ def hidden_variance(
         earlier counts placed the cells (``curves.lone_crowd_variance``).
     """
     if even:
-        spikes = curves.tie_variance(positives, negatives)
+        concentrations = curves.concentration_variance(positives, negatives)
     else:
-        spikes = curves.lone_spike_variance(positives, negatives, errors, placed)
+        concentrations = curves.lone_concentration_variance(positives, negatives, errors, placed)
     return (
         curves.placement_variance(positives, negatives)
-        + spikes
+        + concentrations
         + curves.curvature_error(positives, negatives) ** 2
     )
 
@@ -155,19 +155,19 @@ def area_depth(
     if not products.any():
         return int(depths[-1])
     pairs = max(float(np.mean(np.prod(cells.sum(axis=-1), axis=-1))), 1.0)
-    dense = 1.0 if even else tied_part(cells)
-    hidden = (bias[0] * (dense / 2.0**depths) ** bias[1]) ** 2
+    concentrated = 1.0 if even else concentration(cells)
+    hidden = (bias[0] * (concentrated / 2.0**depths) ** bias[1]) ** 2
     return int(np.argmin(products / pairs**2 + hidden))
 
 
-def tied_part(cells: Floats) -> float:
+def concentration(cells: Floats) -> float:
     """How many times as concentrated the records are as if they filled all cells evenly, at least
     1.
 
     Both classes' share of pairs in one cell, ``sum p n / (P N)`` over ``2**CROWDING_DEPTH`` cells
     at most, times the number of cells; of several trees and replicates the mean counts.
     """
-    depth = min(TIED_DEPTH, cells.shape[-1].bit_length() - 1)
+    depth = min(CONCENTRATION_DEPTH, cells.shape[-1].bit_length() - 1)
     coarse = at_depth(cells, depth)
     inside = float(np.mean(np.sum(np.prod(coarse, axis=-2), axis=-1)))
     pairs = max(float(np.mean(np.prod(coarse.sum(axis=-1), axis=-1))), 1.0)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats
 from tacit.counts.count_rounds import MAX_FLAT_HEIGHT
 from tacit.counts.pooling import Pooled
-from tacit.counts.zoomed_cells import ALONE_PART, around_round_numbers, lone_spikes
+from tacit.counts.zoomed_cells import ALONE_PART, around_round_numbers, lone_concentrations
 from tacit.metrics.cells.score_scale import ScoreScale
 
 NOISE_ERRORS = 1.0
@@ -39,11 +39,11 @@ doubles."""
 SUITED_RECORDS = 10**5
 """For how many records ``SUITED_HEIGHT`` suits epsilon 1."""
 
-SPIKE_NUMBERS = 2**MAX_FLAT_HEIGHT // 4
+CONCENTRATION_NUMBERS = 2**MAX_FLAT_HEIGHT // 4
 """How many round numbers in concentrated cells get cells: published functions keep all their
 edges."""
 
-SPIKE_ERRORS = 5.0
+CONCENTRATION_ERRORS = 5.0
 """Standard errors of its noise that a cell with many records holds at least."""
 
 
@@ -60,7 +60,7 @@ def planned_height(protocol: Any, records: float, noises: float) -> int:
     return min(max(SUITED_HEIGHT + round(GROWTH * math.log2(signal)), low), high)
 
 
-def borders_of(protocol: Any, pool: Pooled, height: int, dense: NDArray[np.bool_]) -> Floats:
+def borders_of(protocol: Any, pool: Pooled, height: int, concentrated: NDArray[np.bool_]) -> Floats:
     """The inner edges of ``2**height`` cells placed by the rounds of one replicate.
 
     The protocol's thresholds are among them, so that rates there are those of whole cells. So are
@@ -71,20 +71,22 @@ def borders_of(protocol: Any, pool: Pooled, height: int, dense: NDArray[np.bool_
 
     Parameters
     ----------
-    dense : which cells of the round hide too much, shape (B,).
+    concentrated : which cells of the round hide too much, shape (B,).
     """
     borders = balanced_borders(pool.scale, pool.counts[0], pool.cell_error, height)
     edges = [protocol.threshold_edges]
     counts = pool.counts[0]
-    clear = np.any(counts > SPIKE_ERRORS * pool.cell_error, axis=0)
-    alone = lone_spikes(counts, pool.cell_error) > ALONE_PART * np.maximum(counts, 0.0)
+    clear = np.any(counts > CONCENTRATION_ERRORS * pool.cell_error, axis=0)
+    alone = lone_concentrations(counts, pool.cell_error) > ALONE_PART * np.maximum(counts, 0.0)
     if pool.borders is not None:
         ends = np.concatenate([[-np.inf], pool.borders, [np.inf]])
         single = np.flatnonzero(pool.single & clear)
         edges += [ends[single], ends[single + 1]]
-    cells = np.flatnonzero((dense | (clear & alone.any())) & ~pool.single)
-    most = SPIKE_NUMBERS // max(cells.size, 1)
-    edges += [around_round_numbers(pool.scale, cell, dense.size, most) for cell in cells.tolist()]
+    cells = np.flatnonzero((concentrated | (clear & alone.any())) & ~pool.single)
+    most = CONCENTRATION_NUMBERS // max(cells.size, 1)
+    edges += [
+        around_round_numbers(pool.scale, cell, concentrated.size, most) for cell in cells.tolist()
+    ]
     wanted = np.unique(np.concatenate(edges))
     base, count = protocol.score_scale, (1 << height) - 1
     spare = base.scores(np.arange(1, 2 << height) / (2 << height))

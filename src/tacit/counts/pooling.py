@@ -143,11 +143,13 @@ class Pooled:
             return np.zeros(1 << self.depth, dtype=np.bool_)
         return single_doubles(self.cell_borders, self.scale.low, self.scale.high)
 
-    def dense(self, auc_error: Floats) -> NDArray[np.bool_]:
+    def concentrated(self, auc_error: Floats) -> NDArray[np.bool_]:
         """Which cells hide too much compared with this error, and hold more than one double, (R,
         B)."""
-        dense = zoomed_cells.dense_cells(self.counts, self.cell_error, auc_error, self.is_linear)
-        return dense & ~self.single
+        concentrated = zoomed_cells.concentrated_cells(
+            self.counts, self.cell_error, auc_error, self.is_linear
+        )
+        return concentrated & ~self.single
 
     @cached_property
     def lone_mass(self) -> Floats:
@@ -155,11 +157,11 @@ class Pooled:
 
         In a cell whose p positives and n negatives all have one score, at the part u of the cell,
         noise moves the AUC by ``(1/2 - u) (p dn - n dp) / (P N)``, u taken as uniform
-        (``lone_spikes``).
+        (``lone_concentrations``).
         """
         if not self.is_linear:
             return np.zeros(self.leaves.shape[0])
-        lone = zoomed_cells.lone_spikes(self.counts, self.cell_error)
+        lone = zoomed_cells.lone_concentrations(self.counts, self.cell_error)
         lone = np.where(self.single[..., np.newaxis, :], 0.0, lone)
         pairs = np.prod(self.sizes, axis=-1)
         return np.asarray(np.sum(lone**2, axis=(-2, -1)) / 12 / pairs**2)
@@ -217,31 +219,31 @@ class Pooled:
 
     def of(self, rows: Rows) -> Pooled:
         """The same for some of the replicates."""
-        own = self.borders is not None and self.borders.ndim > 1
+        by_replicate = self.borders is not None and self.borders.ndim > 1
         return replace(
             self,
-            borders=self.borders[rows] if own and self.borders is not None else self.borders,
+            borders=self.borders[rows]
+            if by_replicate and self.borders is not None
+            else self.borders,
             levels={level: counts[rows] for level, counts in self.levels.items()},
         )
 
-    def with_round(self, count_round: Pooled, same_cells: bool) -> Pooled:
+    def with_round(self, further: Pooled, same_cells: bool) -> Pooled:
         """A further round with what is known already, averaged by inverse variances.
 
         Parameters
         ----------
-        count_round : the further round.
+        further : the further round.
         same_cells : whether it counts in the same cells; else class sizes alone are the same.
         """
-        variances, levels = count_round.variances.copy(), dict(count_round.levels)
+        variances, levels = further.variances.copy(), dict(further.levels)
         for level in self.levels if same_cells else self.levels.keys() & {CLASSES}:
-            if level in count_round.levels:
-                first, second = self.variances[level], count_round.variances[level]
+            if level in further.levels:
+                first, second = self.variances[level], further.variances[level]
                 weight = second / (first + second)
-                levels[level] = (
-                    weight * self.levels[level] + (1 - weight) * count_round.levels[level]
-                )
+                levels[level] = weight * self.levels[level] + (1 - weight) * further.levels[level]
                 variances[level] = first * weight
-        return replace(count_round, levels=levels, variances=variances)
+        return replace(further, levels=levels, variances=variances)
 
 
 def tree_area(pool: Pooled) -> KnownArea:
@@ -309,8 +311,8 @@ def _kept_ends(single: NDArray[np.bool_], even: Integers) -> Integers:
     single : which leaves hold one double, shape (leaves,).
     even : ends at equal distances, the last of which is the number of leaves, shape (B,).
     """
-    spikes = np.flatnonzero(single)
-    kept = np.unique(np.concatenate([spikes, spikes + 1]))
+    tied = np.flatnonzero(single)
+    kept = np.unique(np.concatenate([tied, tied + 1]))
     kept = kept[(kept > 0) & (kept < single.size)]
     if not kept.size or kept.size >= even.size - 1:
         return even
@@ -379,13 +381,15 @@ def hidden_variance(pool: Pooled, auc_error: Floats) -> Floats:
     left open (``estimate``); smooth densities add ``hidden_in_cells``. Where a cell is still
     concentrated, the fraction of its pairs that positives win is taken as uniform on [0, 1].
     """
-    dense = pool.dense(auc_error)
+    concentrated = pool.concentrated(auc_error)
     if pool.is_linear:
-        left_open = zoomed_cells.several_variance(pool.counts, pool.cell_error, dense | pool.single)
-        return zoomed_cells.lines_variance(pool.counts, dense, pool.single) + left_open
+        left_open = zoomed_cells.several_variance(
+            pool.counts, pool.cell_error, concentrated | pool.single
+        )
+        return zoomed_cells.lines_variance(pool.counts, concentrated, pool.single) + left_open
     shares = np.prod(zoomed_cells.shares_of(pool.counts), axis=-2)
     pairs = np.prod(pool.sizes, axis=-1)
     placed = np.sum(shares, axis=-1) / 12 / pairs
-    smooth = np.sum(np.where(dense, 0.0, zoomed_cells.hidden_in_cells(pool.counts)), axis=-1)
-    in_spikes = np.sum(np.where(dense, shares, 0.0) ** 2, axis=-1) / 12
-    return placed + curves.HIDDEN_TIES**2 + smooth**2 + in_spikes
+    smooth = np.sum(np.where(concentrated, 0.0, zoomed_cells.hidden_in_cells(pool.counts)), axis=-1)
+    in_concentrations = np.sum(np.where(concentrated, shares, 0.0) ** 2, axis=-1) / 12
+    return placed + curves.HIDDEN_TIES**2 + smooth**2 + in_concentrations

@@ -86,7 +86,7 @@ def hidden_in_cells(counts: Floats, linear: bool = False, taken_off: float = 0.0
     return np.asarray(hidden)
 
 
-def dense_cells(
+def concentrated_cells(
     counts: Floats, cell_error: float, auc_error: Floats, linear: bool = False
 ) -> NDArray[np.bool_]:
     """Which cells are to be split, for each hides too much, or would next to such ones, (..., B).
@@ -103,16 +103,16 @@ def dense_cells(
     most = HIDDEN_TO_NOISE * auc_error[..., np.newaxis]
     taken_off = NOISE_ERRORS * cell_error
     products = np.prod(shares_of(counts, taken_off), axis=-2)
-    dense = hidden_in_cells(counts, linear, taken_off) > most
+    concentrated = hidden_in_cells(counts, linear, taken_off) > most
     if linear:  # linear functions of both classes cancel at a tie
-        return np.asarray(dense)
+        return np.asarray(concentrated)
     by_ties = HIDDEN_BY_TIE * tied_shares(counts, cell_error)
-    dense |= by_ties > np.maximum(most, HIDDEN_TIES)  # less is stated of any cells
-    beside = dense.any(axis=-1, keepdims=True) & (HIDDEN_BESIDE * products > most)
-    return np.asarray(dense | beside)
+    concentrated |= by_ties > np.maximum(most, HIDDEN_TIES)  # less is stated of any cells
+    near = concentrated.any(axis=-1, keepdims=True) & (HIDDEN_BESIDE * products > most)
+    return np.asarray(concentrated | near)
 
 
-def lone_spikes(counts: Floats, cell_error: float) -> Floats:
+def lone_concentrations(counts: Floats, cell_error: float) -> Floats:
     """How much of every cell may be a concentration of one score, shape (..., 2, B).
 
     It shows in how far a count differs from its neighbours' mean.
@@ -133,9 +133,9 @@ def tied_shares(counts: Floats, cell_error: float) -> Floats:
 
     Parameters
     ----------
-    counts, cell_error : as ``lone_spikes`` takes them.
+    counts, cell_error : as ``lone_concentrations`` takes them.
     """
-    lone = lone_spikes(counts, cell_error)
+    lone = lone_concentrations(counts, cell_error)
     alone = np.any(lone > ALONE_PART * np.maximum(counts, 0.0), axis=-2, keepdims=True)
     shares = lone / np.maximum(counts.sum(axis=-1, keepdims=True), 1.0)
     return np.prod(np.where(alone, shares, 0.0), axis=-2)
@@ -149,7 +149,7 @@ def several_variance(counts: Floats, cell_error: float, left_out: NDArray[np.boo
 
     Parameters
     ----------
-    counts, cell_error : as ``lone_spikes`` takes them.
+    counts, cell_error : as ``lone_concentrations`` takes them.
     left_out : cells that hold one double, or whose pairs are counted already, shape (..., B).
     """
     shares = np.where(left_out, 0.0, tied_shares(counts, cell_error))
@@ -159,7 +159,7 @@ def several_variance(counts: Floats, cell_error: float, left_out: NDArray[np.boo
 
 def lines_variance(
     counts: Floats,
-    dense: NDArray[np.bool_],
+    concentrated: NDArray[np.bool_],
     single: NDArray[np.bool_],
 ) -> Floats:
     """What cells hide of the AUC where functions are linear between edges, shape (...).
@@ -171,22 +171,22 @@ def lines_variance(
     Parameters
     ----------
     counts : positives, then negatives, shape (..., 2, B).
-    dense : cells that hide too much, shape (..., B).
+    concentrated : cells that hide too much, shape (..., B).
     single : cells that hold one double, and so hide nothing, shape (B,).
     """
     shares = np.prod(shares_of(counts), axis=-2)
     pairs = np.prod(np.maximum(counts.sum(axis=-1), 1.0), axis=-1)
     placed = np.sum(shares, axis=-1) / 12 / pairs
-    left_out = dense | single
+    left_out = concentrated | single
     smooth = np.where(left_out, 0.0, hidden_in_cells(counts, linear=True)).sum(axis=-1)
-    in_spikes = np.sum(np.where(dense, shares, 0.0) ** 2, axis=-1) / 12
-    return np.asarray(placed + smooth**2 + in_spikes)
+    in_concentrations = np.sum(np.where(concentrated, shares, 0.0) ** 2, axis=-1) / 12
+    return np.asarray(placed + smooth**2 + in_concentrations)
 
 
 def zoomed(
     scale: ScoreScale,
     counts: Floats,
-    dense: NDArray[np.bool_],
+    concentrated: NDArray[np.bool_],
     cells: int,
     cell_error: float = 0.0,
 ) -> ScoreScale | None:
@@ -200,23 +200,23 @@ def zoomed(
     ----------
     scale : whose equal cells of positions were counted in.
     counts : positives, then negatives, shape (2, B).
-    dense : shape (B,).
+    concentrated : shape (B,).
     cells : of the new scale, at least B.
     cell_error : the standard deviation of a count's noise.
     """
     size = counts.shape[-1]
-    most = (cells // 2) // max(int(dense.sum()), 1)
+    most = (cells // 2) // max(int(concentrated.sum()), 1)
     if not most:  # noisy counts far beyond their own sum: nothing is concentrated among all cells
         return None
     pieces = 1 << most.bit_length() - 1
-    split = [_pieces(scale, int(cell), size, pieces) for cell in np.flatnonzero(dense)]
+    split = [_pieces(scale, int(cell), size, pieces) for cell in np.flatnonzero(concentrated)]
     inner = np.concatenate([*split, np.zeros(0)])
     if not inner.size:
         return None
-    shares = np.where(dense, np.inf, _rough_shares(counts, cell_error))
+    shares = np.where(concentrated, np.inf, _rough_shares(counts, cell_error))
     missing = cells - 1 - inner.size
     edges = scale.scores(np.arange(1, size) / size)
-    halves = _halves(scale, dense, max(missing - edges.size, 0))
+    halves = _halves(scale, concentrated, max(missing - edges.size, 0))
     borders = np.concatenate([inner, _joined(edges, shares, missing), halves])
     borders = np.sort(borders)
     if (
@@ -330,9 +330,9 @@ def _joined(edges: Floats, shares: Floats, count: int) -> Floats:
     return np.array(remaining, dtype=np.float64)
 
 
-def _halves(scale: ScoreScale, dense: NDArray[np.bool_], count: int) -> Floats:
+def _halves(scale: ScoreScale, concentrated: NDArray[np.bool_], count: int) -> Floats:
     """Edges that halve the cells next to concentrated ones."""
-    size, split = dense.size, np.flatnonzero(dense)
+    size, split = concentrated.size, np.flatnonzero(concentrated)
     away = np.abs(np.arange(size)[:, np.newaxis] - split).min(axis=-1)
     order = [int(cell) for cell in np.argsort(away, kind="stable") if away[cell]]
     middles = [_even_pieces(scale, cell, size, 2) for cell in order[: 2 * count]]
@@ -403,7 +403,7 @@ def best_scales(name: str, counts: Floats, scale: ScoreScale) -> list[ScoreScale
     """
     scales = fine_scales(name)
     shares = shares_of(np.maximum(counts, 0.0))
-    spikes = [
+    concentrations = [
         np.sum(np.prod(recounted(shares, scale, each), axis=-2) ** 2, axis=-1) for each in scales
     ]
-    return [scales[index] for index in np.argmin(spikes, axis=0)]
+    return [scales[index] for index in np.argmin(concentrations, axis=0)]

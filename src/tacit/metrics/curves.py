@@ -16,7 +16,7 @@ from tacit.metrics.ranking import plug_in_variance
 
 Counts = NDArray[Any]
 
-DENSE_CELL = 4.0
+CONCENTRATED_CELL = 4.0
 """Least ratio of a concentrated cell's pairs to the mean number; smooth densities have a smaller
 one."""
 
@@ -35,7 +35,7 @@ CLEAR_ERRORS = 3.0
 """Standard errors by noise that are subtracted from a cell's count before concentration is
 tested."""
 
-DENSE_NEIGHBOUR = 4.0
+CONCENTRATED_NEIGHBOUR = 4.0
 """A cell is a concentration with more than this times the mean number of pairs of its two
 neighbours."""
 
@@ -165,21 +165,21 @@ def curvature_error(positives: Counts, negatives: Counts) -> Floats:
     return np.maximum(np.abs(correction - steps / 3), np.abs(change) / 8)
 
 
-def tie_variance(positives: Counts, negatives: Counts) -> Floats:
+def concentration_variance(positives: Counts, negatives: Counts) -> Floats:
     """The error of cells that hold far more pairs than others, as a variance of the AUC.
 
     Where scores concentrate into one cell, its neighbours do not determine the densities inside it.
     The fraction of its pairs that the positives win is then taken as uniform on [0, 1], of variance
-    1/12. A cell counts as concentrated with more than ``DENSE_CELL`` times the mean number of
-    pairs.
+    1/12. A cell counts as concentrated with more than ``CONCENTRATED_CELL`` times the mean
+    number of pairs.
     """
     pairs = np.maximum(positives, 0.0) * np.maximum(negatives, 0.0)
-    tie_bound = DENSE_CELL * pairs.mean(axis=-1, keepdims=True)
-    tied_pairs = np.sum(np.where(pairs > tie_bound, pairs, 0.0) ** 2, axis=-1) / 12
-    return _over_squared_pairs(tied_pairs, positives, negatives)
+    bound = CONCENTRATED_CELL * pairs.mean(axis=-1, keepdims=True)
+    concentrated = np.sum(np.where(pairs > bound, pairs, 0.0) ** 2, axis=-1) / 12
+    return _over_squared_pairs(concentrated, positives, negatives)
 
 
-def lone_spike_variance(
+def lone_concentration_variance(
     positives: Counts,
     negatives: Counts,
     errors: tuple[float, float] = (0.0, 0.0),
@@ -189,7 +189,7 @@ def lone_spike_variance(
     of all.
 
     On a scale that fits any scores most cells may be empty, and the others no concentrations. A
-    cell with more than ``DENSE_NEIGHBOUR`` times the pairs that its two neighbours have on
+    cell with more than ``CONCENTRATED_NEIGHBOUR`` times the pairs that its two neighbours have on
     average is one.
 
     Parameters
@@ -205,9 +205,9 @@ def lone_spike_variance(
         np.maximum(counts - CLEAR_ERRORS * error, 0.0)
         for counts, error in zip((positives, negatives), errors, strict=True)
     ]
-    dense = np.where(lone_spikes(*clear), clear[0] * clear[1], 0.0)
-    variance = _over_squared_pairs(np.sum(dense**2, axis=-1) / 12, positives, negatives)
-    return variance * chance_of_several(np.mean(dense > 0, axis=-1)) if placed else variance
+    concentrated = np.where(lone_concentrations(*clear), clear[0] * clear[1], 0.0)
+    variance = _over_squared_pairs(np.sum(concentrated**2, axis=-1) / 12, positives, negatives)
+    return variance * chance_of_several(np.mean(concentrated > 0, axis=-1)) if placed else variance
 
 
 def chance_of_several(part: Floats) -> Floats:
@@ -230,14 +230,14 @@ def chance_of_several(part: Floats) -> Floats:
     return np.asarray(1 + np.log1p(-inner) * (1 - inner) / inner)
 
 
-def lone_spikes(positives: Counts, negatives: Counts) -> NDArray[np.bool_]:
+def lone_concentrations(positives: Counts, negatives: Counts) -> NDArray[np.bool_]:
     """Which cells count as concentrations compared with their neighbours
-    (``lone_spike_variance``)."""
+    (``lone_concentration_variance``)."""
     pairs = np.maximum(positives, 0.0) * np.maximum(negatives, 0.0)
     end = np.zeros_like(pairs[..., :1])
     beside = np.concatenate([end, pairs, end], axis=-1)
     around = (beside[..., :-2] + beside[..., 2:]) / 2
-    return np.asarray(pairs > DENSE_NEIGHBOUR * around)
+    return np.asarray(pairs > CONCENTRATED_NEIGHBOUR * around)
 
 
 def coarse_variance(shares: Floats) -> Floats:

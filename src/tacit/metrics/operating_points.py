@@ -163,12 +163,12 @@ def partial_auc(counts: Floats, largest: float) -> Functional:
     share = counts[1] / counts[1].sum()
     inside = (cut > 0) & (cut < 1)
     # negatives of the cut cell above the cut see half of the positives there above the cut
-    pool = up - (1 - cut) * counts[0] / counts[0].sum() / 2
+    positives_above = up - (1 - cut) * counts[0] / counts[0].sum() / 2
     left = largest - float(np.sum(cut * share))
-    value = float(np.sum(cut * share * pool)) + left * reached
+    value = float(np.sum(cut * share * positives_above)) + left * reached
     won = np.where(inside, cut**2 * share / 2, np.maximum(largest - across, 0.0))
     by_positive = won - value
-    by_negative = cut * (pool - reached) + largest * reached - value
+    by_negative = cut * (positives_above - reached) + largest * reached - value
     gradient = both(by_positive / counts[0].sum(), by_negative / counts[1].sum())
     return Functional(np.array([value]), gradient[np.newaxis], None, None)
 

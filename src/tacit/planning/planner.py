@@ -286,7 +286,7 @@ def choose(
         raise ValueError(
             f"no protocol with trust {model.value} is planned for the {planned.metric}: name one"
         )
-    # those that hide as much as any does under this trust, feasible or not
+    # candidates that hide as much as any does under this trust, feasible or not
     most = min(rank(each)[0] for each in planned.candidates)
     candidates = tuple(each for each in planned.candidates if rank(each)[0] == most)
     _check_budget(candidates, epsilon, model)

@@ -78,6 +78,8 @@ class Protocol(Declarations, ABC):
     """The settings that a result writes first, where that is not the order of the fields."""
     plan_example: ClassVar[Mapping[str, Any] | None] = None
     """Settings with which ``tacit init`` may begin a plan; None where it should not."""
+    demonstrated: ClassVar[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {}
+    """Settings with which ``tacit demo`` runs it, by the federation and the name of the row."""
     largest_epsilon: ClassVar[float] = MAX_BUDGET
     """What epsilon may be at most; mechanisms that take no ``exp(epsilon)`` allow more."""
 

@@ -6,6 +6,7 @@ They need matplotlib (the extra ``plot``). The colours are those of the report's
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -247,7 +248,7 @@ def _mark(curve: Curve, axes: Any) -> None:
     axes.plot([across], [up], "o", color=MARK, markersize=7, label=label, clip_on=False)
 
 
-class _Display:
+class _Display(ABC):
     """What displays share: axes once they are drawn, which may be given."""
 
     ax_: Any = None
@@ -271,8 +272,9 @@ class _Display:
         self.ax_ = self._drawn(new_axes() if ax is None else ax)
         return self
 
+    @abstractmethod
     def _drawn(self, ax: Any) -> Any:
-        raise NotImplementedError
+        """Draw it on matplotlib axes, and return them."""
 
 
 @dataclass(eq=False)

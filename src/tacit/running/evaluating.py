@@ -42,7 +42,7 @@ HERE = (
 Engine = Literal["ideal", "spu"]
 """Who computes joint steps: a trusted party, or the clients' processes."""
 ENGINES = get_args(Engine)
-NO_ONE = "missing_epsilon counts records that were left out: read them with missing='drop'"
+NONE_LEFT_OUT = "missing_epsilon counts records that were left out: read them with missing='drop'"
 PERSONS = (
     "missing_epsilon counts records, of which a person may have many: it cannot be used where a "
     "person is the unit of privacy"
@@ -206,7 +206,7 @@ class Setup:
             result = self.evaluated(protocol, exact=exact)
             return replace(result, left_out=left_out_in_result(self.clients, exact))
         if self.clients.left_out is None:
-            raise ValueError(NO_ONE)
+            raise ValueError(NONE_LEFT_OUT)
         if self.per_person:
             raise ValueError(PERSONS)
         if self.engine != "ideal":

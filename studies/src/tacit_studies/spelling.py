@@ -149,7 +149,7 @@ def _spelled_histogram(protocol: ScoreHistogram) -> str:
         "budget": words["budget"],
         "aim": words["aim"],
         "dropouts": protocol.trust.dropouts if isinstance(protocol.trust, SecureSum) else 0.0,
-        "second_round": None if protocol.count_rounds else 0.0,
+        "second_round": None if protocol.counts_in_rounds else 0.0,
     }
     if protocol.scale != EVEN:
         settings["scale"] = protocol.scale

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
@@ -79,7 +80,7 @@ ALLOWED = 3e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Room:
+class Room(ABC):
     """One session as the aggregator sees it, the one before, and the party that opens answers."""
 
     party: Any
@@ -90,9 +91,9 @@ class Room:
     """What perturbations may move a half-range by."""
 
     @classmethod
+    @abstractmethod
     def new(cls, earlier: Self | None = None) -> Self:
         """A session under fresh keys."""
-        raise NotImplementedError
 
     @classmethod
     def rooms(cls, count: int) -> Iterator[Self]:

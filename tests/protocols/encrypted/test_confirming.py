@@ -115,14 +115,14 @@ def test_a_number_is_no_message() -> None:
 
 def test_tags_are_of_a_party_a_digest_and_a_session() -> None:
     """No two alike, so that none stands for another in the sum."""
-    pool = {
+    seen = {
         tag
         for secret in (bytes(16), bytes(15) + b"\1")
         for session in (bytes(16), bytes(15) + b"\1")
         for confirmed in (digest(b""), digest(b"1"))
         for tag in confirming.tags_of(secret, session, range(5), confirmed)
     }
-    assert len(pool) == 2**3 * 5
+    assert len(seen) == 2**3 * 5
 
 
 def pooled(session: Session) -> Iterator[tuple[int, masked_scheme.Products]]:

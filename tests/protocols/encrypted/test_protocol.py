@@ -352,10 +352,10 @@ def _numbers(perturbed: bool, times: int) -> tuple[list[Products], int, int]:
     thresholds = np.linspace(0.0, 1.0, 20)
     uploads = party.uploads(cumulative_counts(data, thresholds), [0, 1])
     aggregator = bfv.ExactAggregator(scheme, party.evaluation_keys())
-    pool = [party._numbers(0, aggregator.answers(uploads)[0]) for _ in range(times)]
+    seen = [party._numbers(0, aggregator.answers(uploads)[0]) for _ in range(times)]
     counts = cumulative_counts(Clients.from_arrays(data.scores, data.labels), thresholds)
     numerator = 2 * int((counts.rising * counts.falling).sum())
-    return pool, numerator, 2 * int(counts.positives[0]) * int(counts.negatives[0])
+    return seen, numerator, 2 * int(counts.positives[0]) * int(counts.negatives[0])
 
 
 def test_perturbed_answers_betray_no_multiplier_by_their_gcd() -> None:
@@ -365,13 +365,13 @@ def test_perturbed_answers_betray_no_multiplier_by_their_gcd() -> None:
     """
     exact, numerator, denominator = _numbers(False, 3)
     common = math.gcd(numerator, denominator)
-    assert len({pool.denominator // denominator for pool in exact}) > 1
-    for pool in exact:
-        assert math.gcd(*pool[:2]) * denominator == common * pool.denominator
+    assert len({seen.denominator // denominator for seen in exact}) > 1
+    for seen in exact:
+        assert math.gcd(*seen[:2]) * denominator == common * seen.denominator
     perturbed, _, _ = _numbers(True, 5)
-    assert all(math.gcd(*two) < 2**15 for pool in perturbed for two in combinations(pool, 2))
-    for pool in perturbed:
-        assert abs(pool[0] / pool[1] - numerator / denominator) < 1e-6
+    assert all(math.gcd(*two) < 2**15 for seen in perturbed for two in combinations(seen, 2))
+    for seen in perturbed:
+        assert abs(seen[0] / seen[1] - numerator / denominator) < 1e-6
 
 
 @pytest.mark.parametrize(("most_records", "share"), [(2**16, 1 / 3), (2**17, 1.0)])
@@ -381,10 +381,10 @@ def test_as_many_multipliers_fit_an_answer_as_is_said(most_records: int, share: 
     half = most_records // 2
     true = np.array([2 * (half * half * 3 // 4), 2 * half * half, 2 * (half * half // 97)])
     added = np.array([packing.uniform_below(scale.width) for _ in range(3)])
-    pool = scale.multiplier() * true + added
+    seen = scale.multiplier() * true + added
     tried = np.arange(scale.bound // packing.MULTIPLIER_RANGE, scale.bound + 1)[:, np.newaxis]
-    even = pool // (2 * tried) * 2
-    fits = (pool - tried * even < scale.width).all(axis=1)
+    even = seen // (2 * tried) * 2
+    fits = (seen - tried * even < scale.width).all(axis=1)
     assert fits.mean() >= share - 1e-3
 
 
@@ -407,9 +407,9 @@ def test_identities_are_pinned() -> None:
 def test_the_aggregator_is_sent_no_key_and_no_count(form: str) -> None:
     """All bytes that reach the generator, searched for secrets; and counts in masked words."""
     protocol, state = VARIANTS[form](10, most_records=2000, reveal="parties"), ClientState()
-    pool, secrets = b"", list[bytes]()
+    seen, secrets = b"", list[bytes]()
     for query, reply in conversation_of(federation(), protocol, NoNoise(), state):
-        pool += b"".join(np.asarray(getattr(f, "values", f)).tobytes() for f in reply.values())
+        seen += b"".join(np.asarray(getattr(f, "values", f)).tobytes() for f in reply.values())
         seat = state.recall(sessions.NOTE)
         if seat is not None and seat.secret is not None:
             member, meeting = seat.members[0], seat.known_meeting
@@ -425,7 +425,7 @@ def test_the_aggregator_is_sent_no_key_and_no_count(form: str) -> None:
                 sent = protocol.masked_scheme.field.from_bytes(message[8:], words)
                 assert all(word > 2**11 for word in sent)
     assert len(secrets) == 7
-    assert not any(secret in pool for secret in secrets)
+    assert not any(secret in seen for secret in secrets)
     assert state.recall(sessions.NOTE) is None
 
 

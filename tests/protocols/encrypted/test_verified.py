@@ -137,13 +137,13 @@ def test_perturbations_come_from_the_parties() -> None:
 def test_parties_without_the_last_ones_masks_see_uniform_proofs() -> None:
     """A party's own key alone decides D_c and two coefficients of each form; the AUC stays."""
     data = forging.federation()
-    cells, pool = masked_scheme.class_cells(data, np.linspace(0.0, 1.0, SCHEME.thresholds)), []
+    cells, seen = masked_scheme.class_cells(data, np.linspace(0.0, 1.0, SCHEME.thresholds)), []
     for last in range(2):
         party = session_of(SCHEME, bytes(16), last)
         made = answers(Room(party, party.uploads(*cells, range(PARTIES))))
-        pool.append(SCHEME.field.from_bytes(made[8:], SCHEME.answer_words))
+        seen.append(SCHEME.field.from_bytes(made[8:], SCHEME.answer_words))
         assert party.decrypted(made).value == pytest.approx(forging.exact_area(), rel=3e-6)
-    assert all(one != other for one, other in zip(*pool, strict=True))
+    assert all(one != other for one, other in zip(*seen, strict=True))
 
 
 def test_the_check_is_marked_experimental() -> None:

@@ -49,13 +49,13 @@ def test_the_middle_pivot_halves_the_noise_of_the_rank_sum() -> None:
 
 def test_the_server_is_shown_neither_scores_nor_ranks() -> None:
     """It receives sizes, the number of records, and a noisy pair; its asks hold no ranks."""
-    pool = list(conversation_of(CLIENTS, HIDDEN, NoNoise(), ClientState()))
-    for query, reply in pool:
+    seen = list(conversation_of(CLIENTS, HIDDEN, NoNoise(), ClientState()))
+    for query, reply in seen:
         assert not query.per_client
         assert all(np.asarray(value).size <= CLIENTS.count for value in reply.values())
     names = ["offer_sizes", "rank_together", "noisy_hidden_rank_sums"]
-    assert [query.step.name for query, _ in pool] == names
-    assert pool[1][0].view is View.MPC
+    assert [query.step.name for query, _ in seen] == names
+    assert seen[1][0].view is View.MPC
 
 
 def test_clients_keep_their_own_mid_ranks() -> None:

@@ -1,4 +1,4 @@
-"""Rounds at the scores: their cost computed exactly, servers that lie, zooms, and their errors."""
+"""Rounds of a score histogram: their exact cost, servers that lie, zooms, and their errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tacit.counts.choices import Choices
 from tacit.counts.count_rounds import PARTS
 from tacit.counts.influence import NEGATIVES, POSITIVES, SIZES
 from tacit.counts.pooling import Pooled
-from tacit.counts.zoomed_cells import dense_cells, zoomed
+from tacit.counts.zoomed_cells import concentrated_cells, zoomed
 from tacit.metrics.cells.score_scale import ScoreScale, named_scale
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.protocol import ClientState, Cost, NoNoise, Query, SimulatedNoise, Step, View
@@ -116,13 +116,13 @@ def test_a_client_remembers_what_its_run_has_spent() -> None:
 
 def test_the_protocol_counts_in_rounds_where_no_height_is_asked_for() -> None:
     for aim in AIMS:
-        assert ScoreHistogram("secure-sum", 1.0, aim=aim).count_rounds
-        assert not ScoreHistogram("secure-sum", 1.0, 10, aim=aim).count_rounds
-        assert not ScoreHistogram("secure-sum", 1e-3, aim=aim).count_rounds
-    assert ScoreHistogram("secure-sum", 1.0, 7, aim="auc").count_rounds
-    assert not ScoreHistogram("secure-sum", 1.0, 7).count_rounds
-    assert not ScoreHistogram("exact-sum").count_rounds
-    assert not ScoreHistogram("local", 1.0).count_rounds
+        assert ScoreHistogram("secure-sum", 1.0, aim=aim).counts_in_rounds
+        assert not ScoreHistogram("secure-sum", 1.0, 10, aim=aim).counts_in_rounds
+        assert not ScoreHistogram("secure-sum", 1e-3, aim=aim).counts_in_rounds
+    assert ScoreHistogram("secure-sum", 1.0, 7, aim="auc").counts_in_rounds
+    assert not ScoreHistogram("secure-sum", 1.0, 7).counts_in_rounds
+    assert not ScoreHistogram("exact-sum").counts_in_rounds
+    assert not ScoreHistogram("local", 1.0).counts_in_rounds
 
 
 def shifted(by: float, times: float = 1.0) -> Clients:
@@ -189,16 +189,16 @@ class TestAnyScale:
 class TestZoom:
     def test_nothing_is_split_where_nothing_crowds(self) -> None:
         counts = np.tile(np.full(64, 100.0), (2, 1))
-        assert not dense_cells(counts, 1.0, np.array(1e-4)).any()
+        assert not concentrated_cells(counts, 1.0, np.array(1e-4)).any()
 
     @pytest.mark.parametrize("name", ["probability", "log-odds", "real"])
     @pytest.mark.parametrize("cell", [0, 1, 31, 40, 63])
     def test_a_crowded_cell_is_split_and_ends_stay_open(self, name: str, cell: int) -> None:
         base, counts = named_scale(name), np.full((2, 64), 1.0)
         counts[:, cell] = 5000.0
-        dense = dense_cells(counts, 1.0, np.array(1e-4))
-        assert np.flatnonzero(dense).tolist() == [cell]
-        finer = zoomed(base, counts, dense, 128)
+        concentrated = concentrated_cells(counts, 1.0, np.array(1e-4))
+        assert np.flatnonzero(concentrated).tolist() == [cell]
+        finer = zoomed(base, counts, concentrated, 128)
         assert finer is not None
         assert (finer.cells, finer.low, finer.high) == (128, base.low, base.high)
         low, high = base.scores(np.array([cell, cell + 1]) / 64)
@@ -213,9 +213,9 @@ class TestZoom:
     def test_counts_that_crowd_in_more_cells_than_there_are_pieces_split_none(self) -> None:
         """One client alone can make them: its counts cancel, and each is all of so small a sum."""
         counts = np.tile([1e12, -1e12], (2, 64))
-        dense = dense_cells(counts, 1.0, np.array(1e-4))
-        assert np.count_nonzero(dense) == 64
-        assert zoomed(named_scale("probability"), counts, dense, 64) is None
+        concentrated = concentrated_cells(counts, 1.0, np.array(1e-4))
+        assert np.count_nonzero(concentrated) == 64
+        assert zoomed(named_scale("probability"), counts, concentrated, 64) is None
 
 
 class RowNoise(SimulatedNoise):
@@ -265,9 +265,9 @@ def test_the_last_part_is_the_numbers_however_crowded_cells_are(spent: tuple[int
     levels = {1: np.full((1, 2), 50_000.0), 7: counts}
     pool = Pooled(named_scale("probability"), None, levels, choices.variances(10, 6))
     (step,) = choices.decided(pool, spent)
-    assert (step.parts, step.count_round) == (1, False)
+    assert (step.parts, step.counts) == (1, False)
     (before,) = choices.decided(pool, spent[:-1])
-    assert before.count_round
+    assert before.counts
 
 
 def test_it_is_more_accurate_than_one_round_in_less_bytes() -> None:

@@ -188,7 +188,7 @@ class Bins:
     below : how many edges are in lower bins, shape (n,).
     alone : the only edge of each bin, shape (n,): plus infinity where there is none, and NaN where
         there are several.
-    dense : the edges of bins with several, and how many edges are at most each of them, shape
+    several : the edges of bins with several, and how many edges are at most each of them, shape
         (c,) each.
     """
 
@@ -196,7 +196,7 @@ class Bins:
     factor: float
     below: NDArray[np.int32]
     alone: Floats
-    dense: tuple[Floats, NDArray[np.int64]]
+    several: tuple[Floats, NDArray[np.int64]]
 
     @classmethod
     def of(
@@ -371,7 +371,7 @@ def _placed(relation: Relation, edges: Floats, bins: Bins | None) -> str:
 def _cell(bins: Bins, dialect: Dialect) -> str:
     """How many edges are at most the score: those of lower bins, and of its own."""
     alone = "below + CAST(score >= alone AS INTEGER)"
-    values, counts = bins.dense
+    values, counts = bins.several
     if not values.size:
         return alone
     tree = tree_expression("score", values, counts, dialect)

@@ -268,11 +268,11 @@ def within_leaf_variance(levels: LevelCounts, leaves: Floats) -> Floats:
     correction = np.abs(curves.density_correction(positives, negatives)) + CORRECTION_ERRORS * error
     scale = 4.0 ** (height - levels.noise.height)
     shares = leaves / levels.classes[:, np.newaxis]
-    spikes = np.maximum(dense_variance(levels, leaves), curves.coarse_variance(shares))
-    return (scale * correction) ** 2 + spikes
+    hidden = np.maximum(concentrated_variance(levels, leaves), curves.coarse_variance(shares))
+    return (scale * correction) ** 2 + hidden
 
 
-def dense_variance(levels: LevelCounts, leaves: Floats) -> Floats:
+def concentrated_variance(levels: LevelCounts, leaves: Floats) -> Floats:
     """The error of cells that hold far more pairs than others, as a variance of the AUC.
 
     The fraction of a cell's pairs that positives win is taken as uniform on [0, 1], of variance

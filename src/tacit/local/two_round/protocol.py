@@ -16,7 +16,7 @@ Predictions come from the distribution functions that the first round is expecte
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -170,6 +170,7 @@ class TwoRoundAUC(tp.ScaledScores, ReportDeclarations, tp.Protocol):
 
     name = "two-round-auc"
     planning_module = __name__
+    demonstrated: ClassVar[Mapping[str, Any]] = {"phones": {"two-round-auc": {"epsilon": 5.0}}}
     state_types = (turns.Turns,)
     steps = (draw_turns, report_cells, report_influences)
     draws_by_step = MappingProxyType({"report_influences": 4_000})

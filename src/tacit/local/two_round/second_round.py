@@ -172,10 +172,10 @@ MAX_ERROR_WITH_AUC = 0.5
 MERGED = 4
 """Number of cells that are merged to estimate the bias of cells."""
 
-DENSE_CELL = 4.0
+CONCENTRATED_CELL = 4.0
 """Ratio of a concentrated cell's pairs to those of its neighbours, at least; and ..."""
 
-DENSE_FRACTION = 0.01
+CONCENTRATED_FRACTION = 0.01
 """... fraction of all pairs in a concentrated cell, at least."""
 
 
@@ -248,16 +248,17 @@ def cell_bias(model: ScoreModel) -> float:
     The model's scores are made uniform over groups of four cells; the AUC's change is a bias. A
     tenth of it is taken as the bias of single cells: for smooth densities with an error above
     0.0001 the ratio of the two was 14 to 80. In a concentrated cell, with more than
-    ``DENSE_FRACTION`` of all pairs and ``DENSE_CELL`` times those of either neighbour, the
-    fraction of pairs that the positives win is taken as uniform on [0, 1], of variance 1/12.
+    ``CONCENTRATED_FRACTION`` of all pairs and ``CONCENTRATED_CELL`` times those of either
+    neighbour, the fraction of pairs that the positives win is taken as uniform on [0, 1], of
+    variance 1/12.
     """
     cells = np.stack([model.positives, model.negatives])
     merged = np.repeat(cells.reshape(2, -1, MERGED).mean(axis=-1), MERGED, axis=-1)
     coarse = area_of(*(merged - cells))
     pairs = np.pad(model.positives * model.negatives, 1)
-    usual = np.maximum(DENSE_CELL * np.maximum(pairs[:-2], pairs[2:]), DENSE_FRACTION)
-    dense = pairs[1:-1][pairs[1:-1] > usual]
-    return math.hypot(float(coarse) / 10, math.sqrt(np.sum(dense**2) / 12))
+    usual = np.maximum(CONCENTRATED_CELL * np.maximum(pairs[:-2], pairs[2:]), CONCENTRATED_FRACTION)
+    concentrated = pairs[1:-1][pairs[1:-1] > usual]
+    return math.hypot(float(coarse) / 10, math.sqrt(np.sum(concentrated**2) / 12))
 
 
 def result_of(results: list[Result], records: int, single: bool) -> ServerResult:

@@ -105,11 +105,11 @@ class PairEstimator:
         n = float(self.records)
         return np.asarray(2 / (n * (n - 1)) * (2 * (n - 2) * single + both))
 
-    def tie_variance(self, variation: Floats, read: Floats | float = 1.0) -> Floats:
+    def concentration_variance(self, variation: Floats, read: Floats | float = 1.0) -> Floats:
         """The error of concentrated pairs of cells, as a variance of the U-statistic, shape (...).
 
         Where cells hold more than ``MIN_CONCENTRATION`` times the pairs of records that such
-        cells hold on average, or more than ``COARSE_SHARE`` of those that the kernel reads,
+        cells hold on average, or more than ``COARSE_SHARE`` of all that the kernel reads,
         their neighbours do not determine the densities inside them. The kernel's mean over
         the pairs of two such cells is then taken as uniform over the range that the
         cells leave open, of variance ``variation^2 / 12``, the same for both orders of the two.
@@ -125,8 +125,8 @@ class PairEstimator:
         mean_pairs = np.mean(pairs, axis=(-2, -1), where=variation > 0, keepdims=True)
         share = COARSE_SHARE * np.asarray(read)[..., np.newaxis, np.newaxis]
         least = np.minimum(MIN_CONCENTRATION * mean_pairs, share)
-        dense = np.where(pairs > least, pairs * variation, 0.0)
-        return np.sum(dense**2, axis=(-2, -1)) / 6
+        concentrated = np.where(pairs > least, pairs * variation, 0.0)
+        return np.sum(concentrated**2, axis=(-2, -1)) / 6
 
     def _applied(self, vectors: Floats, weights: Floats) -> Floats:
         """The weighted sum of the tables times each vector, shape (..., k)."""
@@ -252,7 +252,7 @@ def _cell_variance(
     if tables.change is None or tables.variation is None:
         return np.zeros(estimator.counts.shape[:-1])
     remaining = estimator.mean(tables.change) / 2
-    return np.asarray(remaining**2 + estimator.tie_variance(tables.variation, read))
+    return np.asarray(remaining**2 + estimator.concentration_variance(tables.variation, read))
 
 
 def _cell_warnings(error: Floats, variation: Floats) -> tuple[str, ...]:

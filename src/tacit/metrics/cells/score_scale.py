@@ -99,16 +99,16 @@ class CellTable:
         self._factor = factor if np.isfinite(factor) else 0.0
         in_bin = np.bincount(self._bins(edges), minlength=BINS)
         self._below = np.concatenate([[0], np.cumsum(in_bin)[:-1]]).astype(np.int64)
-        self._dense = in_bin > 1
-        self._has_spikes = bool(self._dense.any())
+        self._several = in_bin > 1
+        self._has_several = bool(self._several.any())
 
     def cells(self, scores: Floats) -> NDArray[np.int64]:
         """The cell of every score, from 0, shape (M,)."""
         bins = self._bins(scores)
         cells = self._below[bins]
         cells += scores >= self._ends[cells]
-        if self._has_spikes:
-            several = np.flatnonzero(self._dense[bins])
+        if self._has_several:
+            several = np.flatnonzero(self._several[bins])
             cells[several] = cells_of(scores[several], self._edges)
         return cells
 

@@ -185,6 +185,12 @@ class FedAUC(RankSums):
     name = "fedauc"
     title_settings = ("trust",)
     planning_module = __name__
+    demonstrated: ClassVar[Mapping[str, Any]] = {
+        "advertisers": {
+            "fedauc": {"epsilon": 1.0},
+            "fedauc, labels flipped once": {"epsilon": 1.0, "trust": tp.Local.word},
+        }
+    }
     threats = staticmethod(threats_of)
     audit_settings = ({}, {"trust": "mpc"}, {"trust": "secure-sum"})
     law_settings: ClassVar[audits.Configurations] = {

@@ -288,7 +288,7 @@ class ComparedHistograms(tp.ScaledScores, tp.Protocol):
         """One round or two, and three numbers."""
         parts: tuple[int, ...] = (FIRST_PARTS,)
         sums = yield from releases.ask(first_pair_round, self, clients, _listed(parts))
-        rounds, pool = [sums], _seen(self, sums)
+        rounds, pool = [sums], _pooled(self, sums)
         more = _second_round(self, pool, float(sums.noises))
         if more:
             parts = (*parts, more)
@@ -296,8 +296,8 @@ class ComparedHistograms(tp.ScaledScores, tp.Protocol):
             counting.check_the_same_number(rounds[0].answered, sums.answered)
             rounds.append(sums)
             pool = [
-                each.with_round(count_round, same_cells=True)
-                for each, count_round in zip(pool, _seen(self, sums), strict=True)
+                each.with_round(further, same_cells=True)
+                for each, further in zip(pool, _pooled(self, sums), strict=True)
             ]
         published = _published(pool)
         parts = (*parts, count_rounds.PARTS - sum(parts))
@@ -311,7 +311,7 @@ def _listed(parts: tuple[int, ...]) -> dict[str, Any]:
     return {steps.LISTED: np.array(parts, dtype=np.int64)}
 
 
-def _seen(protocol: ComparedHistograms, sums: releases.Sums) -> list[pooling.Pooled]:
+def _pooled(protocol: ComparedHistograms, sums: releases.Sums) -> list[pooling.Pooled]:
     """What a round says of either model."""
     made = []
     for model in MODELS:

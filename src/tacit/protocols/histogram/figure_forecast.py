@@ -117,8 +117,8 @@ def separation_error(view: CellView, shape: Shape) -> tuple[float, float]:
     differences, steps = _drawn(view, shape, points, source)
     own = _largest(differences, steps, source)
     # between borders a result knows straight lines
-    pool = differences[:, at[: borders.size]]
-    noisy = _interpolated(pool, places) + _noise(view, places, source)
+    published = differences[:, at[: borders.size]]
+    noisy = _interpolated(published, places) + _noise(view, places, source)
     stated = noisy.max(axis=-1) if view.noise.exact else _largest_counted(noisy)
     # by how much a result takes its largest value to be too large, at the expected counts
     largest = float(operating_points.separation(view.counts, places).value.max())
@@ -166,11 +166,11 @@ def _largest(differences: Floats, steps: Floats, source: np.random.Generator) ->
     return np.asarray(largest.max(axis=-1))
 
 
-def _interpolated(pool: Floats, places: Floats) -> Floats:
+def _interpolated(published: Floats, places: Floats) -> Floats:
     """What linear pieces between the borders of cells make of places, shape (R, T)."""
-    below = np.minimum(places.astype(np.int64), pool.shape[-1] - 2)
+    below = np.minimum(places.astype(np.int64), published.shape[-1] - 2)
     part = places - below
-    return pool[:, below] * (1 - part) + pool[:, below + 1] * part
+    return published[:, below] * (1 - part) + published[:, below + 1] * part
 
 
 def _noise(view: CellView, places: Floats, source: np.random.Generator) -> Floats:

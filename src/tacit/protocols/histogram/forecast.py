@@ -72,13 +72,12 @@ def tree_forecast(
     """
     target_metric, smaller = metric or forecast.AUC, min(scenario.positives, scenario.negatives)
     clients = scenario.clients
-    height = (
-        protocol.first_height(clients) if protocol.count_rounds else protocol.tree_height(clients)
-    )
+    height_for = protocol.first_height if protocol.counts_in_rounds else protocol.tree_height
+    height = height_for(clients)
     scale = planned_scale(protocol.scale)
     leaves = np.concatenate(scenario.counts(shape, 1 << height, scale))
     axis = ScoreAxis(named_scale(scale))
-    if protocol.count_rounds:
+    if protocol.counts_in_rounds:
         pool, result = expected_rounds(protocol, scenario.clients, leaves.reshape(2, -1))
         if target_metric == forecast.AUC:
             return _rounds_forecast(result, smaller)
@@ -115,7 +114,7 @@ def _imitated(
     records = source.poisson(fine).astype(np.float64)
     exact = trees.TreeNoise(np.zeros(MEASURED_CELLS.bit_length() + 1))
     own = tp.Histogram(records, exact, 1, 1, base)
-    if protocol.count_rounds:
+    if protocol.counts_in_rounds:
         pool, _ = expected_rounds(protocol, scenario.clients, records, source)
         placed = replace(base, scale=pool.scale)
         return tp.Histogram(pool.both_classes[0], pool.noise, 1, 1, placed), own
@@ -173,7 +172,7 @@ def tree_families(scenario: tp.Scenario, metric: forecast.Metric) -> list[foreca
     ) -> forecast.Family:
         return forecast.Family(forecast.accepted(forms), trusts, given_up, metric, tuned=tuned)
 
-    count_rounds = [
+    in_rounds = [
         family(
             (tp.Trust.of(trust.word),),
             _given_up(trust, aim),
@@ -203,7 +202,7 @@ def tree_families(scenario: tp.Scenario, metric: forecast.Metric) -> list[foreca
         *(partial(divided, tp.Local(), height=height) for height in LOCAL_HEIGHTS),
         tuned=True,
     )
-    return [*count_rounds, *sums, exact, private]
+    return [*in_rounds, *sums, exact, private]
 
 
 def _given_up(trust: tp.SecureSum | tp.Each, aim: str) -> str:
@@ -230,12 +229,12 @@ def tree_traffic(protocol: ScoreHistogram, scenario: tp.Scenario) -> tp.Traffic:
     >>> tree_traffic(protocol, scenario).bytes_per_client
     2607
     """
-    if protocol.count_rounds and isinstance(protocol.trust, tp.Each):
+    if protocol.counts_in_rounds and isinstance(protocol.trust, tp.Each):
         few = min(scenario.clients, DRY_RUN_CLIENTS)
         like_noise = scenario.records * math.sqrt(few / scenario.clients)
         each = min(like_noise, DRY_RUN_RECORDS) / few
         return tp.traffic_of_rounds(dry_run(protocol, scenario, each, few), scenario)
-    if protocol.count_rounds:
+    if protocol.counts_in_rounds:
         return tp.traffic_of_rounds(_expected_rounds(protocol, scenario), scenario)
     measured = tp.measured_traffic(protocol, scenario)
     if not isinstance(protocol.trust, tp.Local):

@@ -96,6 +96,7 @@ class GroupedHistogram(ScoreHistogram):
     categories_setting = "group_names"
     planning_module = ""
     plan_example: ClassVar[Mapping[str, Any] | None] = None
+    demonstrated: ClassVar[Mapping[str, Any]] = {}
 
     audit_settings = (
         {"height": 2},

@@ -76,7 +76,7 @@ def expected_rounds(
         counts, protocol.score_scale, None, count_rounds.FIRST_PARTS, protocol.first_height(clients)
     )
     scale = protocol.score_scale
-    while (step := run.choices.decided(pool, tuple(spent))[0]).count_round:
+    while (step := run.choices.decided(pool, tuple(spent))[0]).counts:
         spent.append(step.parts)
         height, there, borders = (
             step.height or run.flat_height(pool, step),
@@ -86,8 +86,8 @@ def expected_rounds(
         if step.scale is not None:
             there, borders = step.scale, step.scale.borders
         moved = counts if borders is None else zoomed_cells.recounted(counts, scale, there)
-        count_round = run.expected(moved, there, borders, step.parts, height)
-        pool = pool.with_round(count_round, same_cells=step.scale is None)
+        further = run.expected(moved, there, borders, step.parts, height)
+        pool = pool.with_round(further, same_cells=step.scale is None)
     number = (
         counting.number_field(protocol.known_epsilon * step.parts / count_rounds.PARTS)
         if step.parts
@@ -161,7 +161,7 @@ class _Run:
         results = []
         for steps in ways.values():
             chosen = np.array([row for _, row in steps])
-            follow = self.another if steps[0][0].count_round else self.rest
+            follow = self.another if steps[0][0].counts else self.rest
             way = [step for step, _ in steps]
             result = yield from follow(pool.of(chosen), rows[chosen], rounds, way)
             results.append((chosen, result))
@@ -185,10 +185,8 @@ class _Run:
         parts = (*spent_in(rounds), step.parts)
         sums = yield from self.asked(ROUNDS[len(rounds)], parts, height, **more)
         counting.check_the_same_number(self.answered, sums.answered)
-        count_round = self.pool(sums, scale, None).of(rows)
-        together = pool.with_round(
-            replace(count_round, borders=borders), same_cells=step.scale is None
-        )
+        further = self.pool(sums, scale, None).of(rows)
+        together = pool.with_round(replace(further, borders=borders), same_cells=step.scale is None)
         return (yield from self.after(together, rows, (*rounds, (step.parts, sums))))
 
     def rest(
@@ -245,17 +243,19 @@ class _Run:
         apart = isinstance(self.protocol.trust, tp.Each) and self.single and bool(rounds)
         if not apart or not site_figures.has_sites(self.answered):
             return None
-        count_round = [sums for _, sums in rounds if SUM not in sums.fields][-1]
-        own = self.pool(count_round.by_client(), pool.scale, pool.borders)
+        last = [sums for _, sums in rounds if SUM not in sums.fields][-1]
+        of_clients = self.pool(last.by_client(), pool.scale, pool.borders)
         axis = ScoreAxis(pool.scale, self.protocol.unit)
-        area = pooling.tree_area(own) if own.is_linear else None
-        result = tree_results.result_from_tree(own.leaves, own.noise, None, None, area, axis)
+        area = pooling.tree_area(of_clients) if of_clients.is_linear else None
+        result = tree_results.result_from_tree(
+            of_clients.leaves, of_clients.noise, None, None, area, axis
+        )
 
         def variance(weights: Floats) -> float:
             both = np.concatenate([weights, np.zeros_like(weights)])
-            return float(own.noise.variance_of(both, own.leaves[0]))
+            return float(of_clients.noise.variance_of(both, of_clients.leaves[0]))
 
-        classes = own.both_classes
+        classes = of_clients.both_classes
         return site_figures.sites_of(
             result, site_figures.ClientCells(classes[:, 0], classes[:, 1], variance), axis
         )

@@ -163,6 +163,10 @@ class ScoreHistogram(CountingProtocol):
     planning_module = "tacit.protocols.histogram.forecast"
     setting_order = ("trust", "adjacency", "epsilon", "aim")
     plan_example: ClassVar[Mapping[str, Any] | None] = {"trust": tp.SecureSum.word, "epsilon": 1.0}
+    demonstrated: ClassVar[Mapping[str, Any]] = {
+        "hospitals": {"score-histogram, secure sum": plan_example},
+        "phones": {"score-histogram, local": {"trust": tp.Local.word, "epsilon": 5.0}},
+    }
     gives_curve = True
     gives_histogram = True
     replicated_fields = (*influence.PUBLISHED, counting.BORDERS)
@@ -185,8 +189,8 @@ class ScoreHistogram(CountingProtocol):
             raise ValueError(f"thresholds must be 1 to {MOST_THRESHOLDS}, got {len(thresholds)}")
 
     @property
-    def count_rounds(self) -> bool:
-        """Whether the server looks at the scores, and decides by these what to ask for.
+    def counts_in_rounds(self) -> bool:
+        """Whether the server counts in several rounds, each of which follows from those before.
 
         Of noisy counts (``SecureSum`` and ``Each``) without a height, or for the AUC with a height
         of rounds; not where shares of the first round's noise would have too large a scale.
@@ -194,13 +198,8 @@ class ScoreHistogram(CountingProtocol):
         most = count_rounds.MAX_FLAT_HEIGHT if self.aim == "auc" and not self.by_group else 0
         if not isinstance(self.trust, tp.SecureSum | tp.Each) or (self.height or 0) > most:
             return False
-        first = (
-            self.known_epsilon
-            * count_rounds.FIRST_PARTS
-            / count_rounds.PARTS
-            * count_rounds.CLASS_FRACTION
-        )
-        return self.distance / first <= MAX_SHARED_SCALE
+        first = self.known_epsilon * count_rounds.FIRST_PARTS / count_rounds.PARTS
+        return self.distance / (first * count_rounds.CLASS_FRACTION) <= MAX_SHARED_SCALE
 
     @property
     def places_cells(self) -> bool:
@@ -285,9 +284,9 @@ class ScoreHistogram(CountingProtocol):
         """The steps of these settings."""
         if isinstance(self.trust, tp.Local):
             return local_rounds.LOCAL_ROUNDS if self.places_cells else (local_rounds.unary_reports,)
-        return (
-            (*steps.ROUNDS, steps.summed_influences) if self.count_rounds else (steps.summed_trees,)
-        )
+        if self.counts_in_rounds:
+            return (*steps.ROUNDS, steps.summed_influences)
+        return (steps.summed_trees,)
 
     def tree_height(self, clients: int) -> int:
         """The height that was asked for, or the default for this trust and number of clients."""
@@ -308,8 +307,8 @@ class ScoreHistogram(CountingProtocol):
         if isinstance(self.trust, tp.Local):
             return None
         height = self.tree_height(1)
-        once = replace(self, height=height) if self.count_rounds else self
-        if once.count_rounds:
+        once = replace(self, height=height) if self.counts_in_rounds else self
+        if once.counts_in_rounds:
             once = replace(once, aim="report")
         cells = 1 << height
         edges = self.score_edges(np.arange(1, cells) / cells)
@@ -344,10 +343,10 @@ class ScoreHistogram(CountingProtocol):
 
     def replicate_size(self, clients: tp.Clients) -> int:
         """Numbers a replicate holds: of rounds and, where few clients add their noise, of trees."""
-        pool = clients.count if isinstance(self.trust, tp.Each) else 2
-        numbers = pool << (self.tree_height(clients.count) + 1)
-        if self.count_rounds:
-            numbers = max(numbers, min(2 * pool, 8) << (max(self.round_heights) + 1))
+        vectors = clients.count if isinstance(self.trust, tp.Each) else 2
+        numbers = vectors << (self.tree_height(clients.count) + 1)
+        if self.counts_in_rounds:
+            numbers = max(numbers, min(2 * vectors, 8) << (max(self.round_heights) + 1))
         return 8 * self.strata * numbers
 
     @property
@@ -355,7 +354,7 @@ class ScoreHistogram(CountingProtocol):
         """The name with trust and adjacency, and where there is a choice what epsilon serves."""
         if not isinstance(self.trust, tp.SecureSum | tp.Each):
             return super().title
-        form = f", aim {self.aim}" if self.count_rounds else ", one round"
+        form = f", aim {self.aim}" if self.counts_in_rounds else ", one round"
         return super().title + ("" if form == ", aim report" else form)
 
     @property
@@ -387,7 +386,7 @@ class ScoreHistogram(CountingProtocol):
 
     def conversation(self, clients: int) -> tp.Conversation:
         """Rounds and one number, a tree in given or placed cells, or private reports."""
-        if self.count_rounds:
+        if self.counts_in_rounds:
             return after_rounds(self, clients)
         if self.places_cells:
             return _placed_reports(self, clients)
@@ -462,7 +461,7 @@ class ScoreHistogram(CountingProtocol):
     def law_traits(self) -> audits.LawTraits:
         """A second round and debiased bits are not exact."""
         local, inexact = self.lone_records, ""
-        if self.count_rounds:
+        if self.counts_in_rounds:
             inexact = "noisy counts place the cells, and a number cancels errors to first order"
         elif self.places_cells:
             inexact = "records that report where scores lie are not among those counted"
@@ -470,7 +469,7 @@ class ScoreHistogram(CountingProtocol):
             inexact = "records that are assigned to levels are not all"
         return audits.LawTraits(
             inexact=inexact,
-            unforecast="plans use other settings" if self.count_rounds else "",
+            unforecast="plans use other settings" if self.counts_in_rounds else "",
             unmeasured_loss="bits without flips are no reports" if local else "",
         )
 

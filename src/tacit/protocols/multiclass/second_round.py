@@ -342,19 +342,19 @@ def _left_of(
     below: list[Floats], sizes: Floats, noises: list[Floats], size_errors: Floats
 ) -> Floats:
     """What ``remaining_errors`` leaves of one class, shape (..., draws)."""
-    true, pool, ratios = [], [], []
+    true, functions, ratios = [], [], []
     for row in (0, 1):
         counts = _shares(below[row]) * sizes[..., row, np.newaxis]
         noisy = counts[..., np.newaxis, :] + noises[row]
         size = sizes[..., row, np.newaxis]
         true.append(with_ends(below[row])[..., np.newaxis, :])
-        pool.append(rising_fractions(noisy))
+        functions.append(rising_fractions(noisy))
         ratios.append(size / np.maximum(size + size_errors[..., row], 1.0))
-    area = _line_area(pool[0], pool[1])
+    area = _line_area(functions[0], functions[1])
     return np.asarray(
         area
-        + (_line_area(true[0], pool[1]) - area) * ratios[0]
-        + (_line_area(pool[0], true[1]) - area) * ratios[1]
+        + (_line_area(true[0], functions[1]) - area) * ratios[0]
+        + (_line_area(functions[0], true[1]) - area) * ratios[1]
         - _line_area(true[0], true[1])
     )
 
@@ -383,7 +383,7 @@ def _hidden_variance(fields: Mapping[str, Floats], first: class_forests.ClassFor
         errors.append(math.sqrt(float(trees.node_variances(forest.noise.weighting)[depth])))
     pairs = np.prod(fields[SIZES], axis=-1)
     placed = np.sum(counts[0] * counts[1], axis=-1) / 12 / pairs**2
-    return placed + curves.lone_spike_variance(counts[0], counts[1], (errors[0], errors[1]))
+    return placed + curves.lone_concentration_variance(counts[0], counts[1], (errors[0], errors[1]))
 
 
 def _shares(below: Floats) -> Floats:

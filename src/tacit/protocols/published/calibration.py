@@ -147,7 +147,8 @@ class PublishedHistogram(ScoreHistogram):
     name = "published-histogram"
     planning_module = ""
     plan_example: ClassVar[Mapping[str, Any] | None] = None
-    count_rounds, places_cells = False, False
+    demonstrated: ClassVar[Mapping[str, Any]] = {}
+    counts_in_rounds, places_cells = False, False
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -39,7 +39,7 @@ MOST_CURVATURE_NOISE = 0.04
 """Largest relative noise of the fit's curvature at which stated errors are the measured ones."""
 CURVED = "the noise of the smooth fit's curvature is too large for a linearised error"
 
-BORDERS = (0.1, 0.5, 0.9)
+KNOTS = (0.1, 0.5, 0.9)
 """The quantiles of the scores at which the spline bends, after Harrell (2015, table 2.3)."""
 
 
@@ -50,17 +50,17 @@ class SmoothCalibration:
     Parameters
     ----------
     fit : of the labels on the spline.
-    borders : log-odds at which it bends, shape (k,).
+    knots : log-odds at which it bends, shape (k,).
     design : the spline's terms in every cell, shape (D, B).
     """
 
     fit: LogisticFit
-    borders: Floats
+    knots: Floats
     design: Floats
 
     def observed_log_odds(self, log_odds: Floats) -> functional.Functional:
         """The log-odds of the observed probability at these stated log-odds, shape (T,)."""
-        terms = spline(log_odds, self.borders)
+        terms = spline(log_odds, self.knots)
         return functional.Functional(
             self.fit.coefficients @ terms, np.tensordot(terms.T, self.fit.gradient, axes=1)
         )
@@ -69,17 +69,17 @@ class SmoothCalibration:
 def smooth_calibration(counts: Floats, log_odds: Floats) -> SmoothCalibration | None:
     """Fit a restricted cubic spline of the stated log-odds; None where no fit exists.
 
-    Breakpoints lie at the quantiles ``BORDERS`` of all records' scores and are held fixed. Where
+    Breakpoints lie at the quantiles ``KNOTS`` of all records' scores and are held fixed. Where
     fewer than three of them differ, the curve is the logistic line.
     """
-    places = operating_points.quantiles(counts.sum(axis=0), 1.0 - np.array(BORDERS))
-    borders = np.unique(np.interp(places - 0.5, np.arange(log_odds.size), log_odds))
-    design = spline(log_odds, borders)
+    places = operating_points.quantiles(counts.sum(axis=0), 1.0 - np.array(KNOTS))
+    knots = np.unique(np.interp(places - 0.5, np.arange(log_odds.size), log_odds))
+    design = spline(log_odds, knots)
     fit = logistic_fit(counts, design)
-    return None if fit is None else SmoothCalibration(fit, borders, design)
+    return None if fit is None else SmoothCalibration(fit, knots, design)
 
 
-def spline(log_odds: Floats, borders: Floats) -> Floats:
+def spline(log_odds: Floats, knots: Floats) -> Floats:
     """One, the log-odds, and the restricted cubic terms (Harrell 2015, equation 2.25).
 
     Shape (2 + max(k - 2, 0), T). The curve is linear beyond the outer breakpoints.
@@ -90,14 +90,14 @@ def spline(log_odds: Floats, borders: Floats) -> Floats:
     [0.0, 0.25, 1.5]
     """
     rows = [np.ones_like(log_odds), log_odds]
-    if borders.size < 3:
+    if knots.size < 3:
         return np.stack(rows)
-    last, before, span = borders[-1], borders[-2], (borders[-1] - borders[0]) ** 2
-    for border in borders[:-2]:
+    last, before, span = knots[-1], knots[-2], (knots[-1] - knots[0]) ** 2
+    for knot in knots[:-2]:
         bend = (
-            _cube(log_odds - border)
-            - _cube(log_odds - before) * (last - border) / (last - before)
-            + _cube(log_odds - last) * (before - border) / (last - before)
+            _cube(log_odds - knot)
+            - _cube(log_odds - before) * (last - knot) / (last - before)
+            + _cube(log_odds - last) * (before - knot) / (last - before)
         )
         rows.append(bend / span)
     return np.stack(rows)
@@ -279,7 +279,7 @@ def _distances(
     log_odds = np.interp(
         operating_points.quantiles(totals, ranks) - 0.5, np.arange(view.size), view.log_odds
     )
-    return even_distances(several, spline(log_odds, fitted.borders), scipy.special.expit(log_odds))
+    return even_distances(several, spline(log_odds, fitted.knots), scipy.special.expit(log_odds))
 
 
 BISECTIONS = 60

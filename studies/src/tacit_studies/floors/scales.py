@@ -129,7 +129,7 @@ def moved_and_mapped(table: str, before: Mapping[str, Any]) -> list[Job]:
 def earlier_form(protocol: Protocol, settings: Mapping[str, Any]) -> Protocol:
     """The protocol with the settings of an earlier form, which had no rounds."""
     earlier = with_settings(protocol, **settings)
-    if isinstance(earlier, ScoreHistogram) and earlier.count_rounds:
+    if isinstance(earlier, ScoreHistogram) and earlier.counts_in_rounds:
         return replace(earlier, height=SUM_HEIGHT)
     return earlier
 

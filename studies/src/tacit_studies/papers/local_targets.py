@@ -264,7 +264,7 @@ def _called(protocol: Protocol) -> str:
     parts = [str(settings[name]) for name in ("trust", "budget") if name in settings]
     parts += [f"labels={settings['labels']}"] if settings.get("labels") else []
     parts += (
-        [SECOND_ROUND] if isinstance(protocol, ScoreHistogram) and protocol.count_rounds else []
+        [SECOND_ROUND] if isinstance(protocol, ScoreHistogram) and protocol.counts_in_rounds else []
     )
     return " ".join([table_name(protocol), *parts, f"eps={settings['epsilon']:g}"])
 

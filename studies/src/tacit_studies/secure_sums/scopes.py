@@ -99,7 +99,7 @@ def _last(clients: int, number: int) -> frozenset[int]:
 
 def _placed(clients: int, most: int) -> Iterator[frozenset[int]]:
     """Up to ``most`` colluders anywhere on a ring, once for all rotations and reflections."""
-    pool: set[object] = set()
+    seen: set[object] = set()
     for number in range(most + 1):
         for some in combinations(range(clients), number):
             turned = [
@@ -107,8 +107,8 @@ def _placed(clients: int, most: int) -> Iterator[frozenset[int]]:
                 for sign in (1, -1)
                 for shift in range(clients)
             ]
-            if not pool.intersection(turned):
-                pool.add(turned[0])
+            if not seen.intersection(turned):
+                seen.add(turned[0])
                 yield frozenset(some)
 
 
@@ -118,7 +118,7 @@ def _in_turn(setting: Setting, listed: int) -> Story:
 
 def _all_lists(setting: Setting) -> Iterator[Story]:
     """Every list of enough members in every order that gives another graph."""
-    pool: set[object] = set()
+    seen: set[object] = set()
     clients, number = setting.clients, 0
     for size in range(setting.rule.min_clients, clients + 1):
         for arranged in permutations(range(clients), size):
@@ -126,8 +126,8 @@ def _all_lists(setting: Setting) -> Iterator[Story]:
             transcript = number.to_bytes(32, "little")
             story = Story.in_order(setting, np.array(arranged), transcript)
             known = (frozenset(arranged), story.around.tobytes())
-            if known not in pool:
-                pool.add(known)
+            if known not in seen:
+                seen.add(known)
                 yield story
 
 

@@ -69,7 +69,7 @@ async def settled() -> None:
 
 @pytest.fixture(autouse=True)
 def held_for_hours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(holding.ROUNDS, PULL, holding.ROUNDS[PULL]._replace(seconds=3600.0))
+    monkeypatch.setitem(holding.POLLS, PULL, holding.POLLS[PULL]._replace(seconds=3600.0))
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ async def test_what_arrives_during_a_look_is_not_missed(store: Store) -> None:
 
 @in_a_loop
 async def test_a_look_in_vain_ends(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(holding.ROUNDS, PULL, holding.ROUNDS[PULL]._replace(seconds=0.01))
+    monkeypatch.setitem(holding.POLLS, PULL, holding.POLLS[PULL]._replace(seconds=0.01))
 
     assert not await store.ask(PULL, "a")
     assert store.polls == ["a"]
@@ -149,29 +149,29 @@ def test_flowers_messages_have_what_is_read_of_them() -> None:
         PULL: message_pb2.PullObjectResponse(object_found=True),
         "/v1/runtime/pull-object": message_pb2.PullObjectResponse(object_found=True),
     }
-    assert answers.keys() == holding.ROUNDS.keys()
+    assert answers.keys() == holding.POLLS.keys()
     for path, answer in answers.items():
-        assert holding.ROUNDS[path].is_empty(answer)
-        holding.ROUNDS[path].subjects(PROTOBUF_REQUEST_TYPES["POST", path]())
+        assert holding.POLLS[path].is_empty(answer)
+        holding.POLLS[path].subjects(PROTOBUF_REQUEST_TYPES["POST", path]())
     for path, subjects in holding.NEWS.items():
         subjects(PROTOBUF_REQUEST_TYPES["POST", path]())
     there = message_pb2.PullObjectResponse(object_found=True, object_available=True)
-    assert not holding.ROUNDS[PULL].is_empty(there)
-    assert not holding.ROUNDS[PULL].is_empty(message_pb2.PullObjectResponse())
+    assert not holding.POLLS[PULL].is_empty(there)
+    assert not holding.POLLS[PULL].is_empty(message_pb2.PullObjectResponse())
     task = task_pb2.Task(task_id=1)
     got = runtime_pb2.AcquireTaskResponse(task=task, token="t")  # noqa: S106 -- no secret
-    assert not holding.ROUNDS["/v1/runtime/acquire-task"].is_empty(got)
+    assert not holding.POLLS["/v1/runtime/acquire-task"].is_empty(got)
     metadata = message_pb2.Metadata(dst_node_id=7, reply_to_message_id="x")
     whole = [message_pb2.Message(metadata=metadata)]
     pushed = runtime_pb2.PushAppMessagesRequest(messages_list=whole)
     pulled = fleet_pb2.PullMessagesRequest()
     pulled.node.node_id = 7
-    assert holding.NEWS["/v1/runtime/push-messages"](pushed) == holding.ROUNDS[
+    assert holding.NEWS["/v1/runtime/push-messages"](pushed) == holding.POLLS[
         "/v1/fleet/pull-messages"
     ].subjects(pulled)
     asked = runtime_pb2.PullAppMessagesRequest(message_ids=["x"])
     replied = fleet_pb2.PushMessagesRequest(messages_list=whole)
-    assert holding.NEWS["/v1/fleet/push-messages"](replied) == holding.ROUNDS[
+    assert holding.NEWS["/v1/fleet/push-messages"](replied) == holding.POLLS[
         "/v1/runtime/pull-messages"
     ].subjects(asked)
 

@@ -70,7 +70,7 @@ def _object(request: Any) -> Collection[Subject]:
     return [("object", request.object_id)]
 
 
-ROUNDS = {
+POLLS = {
     "/v1/fleet/pull-messages": Poll(
         lambda request: [("node", request.node.node_id)], _no_message, IDLE_SECONDS
     ),
@@ -151,8 +151,8 @@ class Holding:
         path, request = scope.get("path", ""), scope.get("state", {}).get(QUESTION)
         if request is None:
             await self._app(scope, receive, send)
-        elif path in ROUNDS:
-            await self._poll(ROUNDS[path], scope, receive, send)
+        elif path in POLLS:
+            await self._poll(POLLS[path], scope, receive, send)
         else:
             await self._app(scope, receive, send)
             if path in NEWS:
