@@ -17,7 +17,7 @@ RANKED = ("--protocol", "fedauc", "--trust", "mpc", "--epsilon", "20")
 """The noise is far smaller than the distance of these records' AUC, 0.86, from 1."""
 
 
-def run(folder: Path, *options: str, outside: str = "") -> Result:
+def run(folder: Path, *options: str) -> Result:
     rng = np.random.default_rng(0)
     files = []
     for name in ("north", "south"):
@@ -26,9 +26,6 @@ def run(folder: Path, *options: str, outside: str = "") -> Result:
         lines = [f"{score},{label}" for score, label in zip(scores, labels, strict=True)]
         files.append(folder / f"{name}.csv")
         files[-1].write_text("\n".join(["score,label", *lines]))
-    if outside:
-        with files[-1].open("a") as file:
-            file.write(f"\n{outside}")
     return terminal.run("evaluate", *files, *options)
 
 
@@ -53,19 +50,6 @@ def books(folder: Path, epsilon: float, adjacency: Adjacency) -> list[str]:
 def test_a_trusted_party_is_named(tmp_path: Path, options: tuple[str, ...]) -> None:
     """Simulations, and real clients who are not asked to compute, start no processes."""
     assert IDEAL in run(tmp_path, *options).stdout
-
-
-def test_a_score_out_of_range_is_told_before_anything_is_spent(tmp_path: Path) -> None:
-    """By the caller, who holds all records; the parties' processes tell nobody which it is."""
-    pytest.importorskip("spu.libspu", reason="joint computations need SPU")
-    options = books(tmp_path, 5.0, Adjacency.LABEL)
-    result = run(tmp_path, *RANKED, *options, outside="1.5,1\n")
-    assert result.exit_code == 2
-    assert "scores must be in [0, 1]" in result.output
-    assert "got 1.5 in south, row 41" in result.output
-    for name in ("north", "south"):
-        with Ledger(tmp_path / f"{name}.db") as opened:
-            assert not [line for line in opened.lines() if line.step is not None]
 
 
 def test_real_clients_pay_before_they_compute_together(tmp_path: Path) -> None:

@@ -351,22 +351,6 @@ def test_a_report_that_a_crash_cut_is_said_and_may_come_again(
     assert len(collected(folder)) == 3
 
 
-@pytest.mark.parametrize("place", range(4, 10))
-def test_a_changed_length_loses_no_report_and_frees_no_token(folder: Folder, place: int) -> None:
-    """Whoever reads: the next start, and an estimate meanwhile."""
-    intake = Intake(folder)
-    taken(intake, support.messages_of(folder, 30))
-    intake.close()
-    path = folder.reports / log_name(1)
-    content = path.read_bytes()
-    damaged = changed(content, 10 * len(content) // 30 + place)
-    path.write_bytes(damaged)
-    for read in (Intake, Folder.stages):
-        with pytest.raises(CampaignError, match="where record 10 begins"):
-            read(Folder(folder.path))
-    assert path.read_bytes() == damaged
-
-
 @pytest.mark.parametrize("case", support.DOUBLE, ids=str)
 def test_stages_follow_one_another(tmp_path: Path, case: tuple[str, dict[str, object]]) -> None:
     folder = support.new_folder(tmp_path, support.terms_of(case))

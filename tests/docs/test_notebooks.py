@@ -122,16 +122,3 @@ def test_what_is_committed_is_fit_to_be_read(story: str) -> None:
     imported = set(re.findall(r"^\s*(?:import|from) (\w+)", code, re.MULTILINE))
     assert imported == {"matplotlib", "numpy", "tacit"}
     assert not re.search(r"\bopen\(|https?:|^[!%]|read_csv|tacit\.read\b", code, re.MULTILINE)
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("see /home/ann/x.csv", True),
-        ("at 0x7f3a12bc4d50", True),
-        ("https://example.org/tmp/x", False),
-        ("a/b and 95 % of 1/2", False),
-    ],
-)
-def test_paths_and_addresses_are_noticed(text: str, found: bool) -> None:
-    assert bool(ABSOLUTE.search(text) or ADDRESS.search(text)) is found

@@ -62,14 +62,6 @@ def test_a_book_taken_through_a_fork_is_refused(
             ledger.limit("registry", 1.0)
 
 
-def test_files_that_may_not_grow(tmp_path: Path) -> None:
-    (reported,) = children("full", tmp_path / "ledger.db", 120_000)
-    assert 0 < reported["sent"] < 10_000
-    assert reported["public"] == "declined: the ledger is not available"
-    assert "cannot be used" in reported["told"]
-    assert reported["entries"] == reported["sent"] + 2
-
-
 def test_a_full_database(tmp_path: Path) -> None:
     requested = entry("run", cost=Cost(0.0, adjacency=Adjacency.RECORD))
     with Ledger(tmp_path / "ledger.db") as ledger:

@@ -17,7 +17,6 @@ from tacit.protocol.conversation import ClientState, Protocol
 from tacit.running.session.coordinator import RunError, concluded
 from tacit.running.session.messages import Agreement
 from tacit.running.session.plan_file import Plan
-from tacit.running.session.run_records import CHANGED_RECORDS
 from tacit.running.session.service import PartyDesk
 from tacit.running.session.toml_source import PlanError
 from tacit.running.simulation import simulate
@@ -114,20 +113,6 @@ def test_ledgers_hold_persons_costs(tmp_path: Path, protocol: str, unit: str) ->
     digests = {bytes(digest) for digest in as_persons(np.arange(50))}
     written = [path.read_bytes() for path in (tmp_path / "a").rglob("*") if path.is_file()]
     assert not any(digest in file for digest in digests for file in written)
-
-
-def test_records_that_became_another_persons_within_a_run_are_declined(tmp_path: Path) -> None:
-    """Other records of a person would count in the second round than in the first."""
-    identity = with_persons(tmp_path, desks.FEDAUC)
-    limit_at(tmp_path, "person-label")
-    coordinator = desks.coordinated(tmp_path, identity)
-    messages = desks.advanced(tmp_path, coordinator, rounds=1)
-    records = tmp_path / "a" / "records.csv"
-    header, *rows = records.read_text().splitlines()
-    rows[0], rows[3] = (f"{rows[at].rpartition(',')[0]},{who}" for at, who in ((0, 1), (3, 0)))
-    records.write_text("\n".join([header, *rows]) + "\n")
-    coordinator.receive(0, desks.desk_of(tmp_path, 0).answer(messages[0]))
-    assert coordinator.declined == {0: CHANGED_RECORDS}
 
 
 def test_a_limit_on_records_counts_a_persons_run_as_two_changes(tmp_path: Path) -> None:
