@@ -46,15 +46,9 @@ def with_client(folder: Folder, work: Callable[[Client], Awaitable[Any]], **opti
 
 
 def test_a_report_is_stored_and_counted_once(folder: Folder) -> None:
-    (message,) = support.messages_of(folder, 1)
-
-    async def work(client: Client) -> None:
-        first = await client.post("/reports", content=message)
-        assert (first.status_code, first.json()) == (200, {"accepted": 1, "refused": []})
-        second = await client.post("/reports", content=message)
-        assert second.status_code == 409
-
-    with_client(folder, work)
+    first, second = posted(folder, *support.messages_of(folder, 1) * 2)
+    assert (first.status_code, first.json()) == (200, {"accepted": 1, "refused": []})
+    assert second.status_code == 409
     assert [each.shape[0] for each in support.stored_payloads(folder)] == [1]
 
 

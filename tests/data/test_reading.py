@@ -454,8 +454,6 @@ def test_what_cannot_be_read_is_refused(
     Path("folder.csv").mkdir()
     os.mkfifo("pipe.csv")
     put("a.csv", "score,label\n50,1\n130,0\n")
-    save("b.parquet", {"score": [0.1, 0.2], "label": [0, 1], "site": [4, 7]})
-    save("c.csv", {"score": [0.3, 0.4], "label": [0, 1], "site": [7, 8]})
     with refused(message):
         read(paths, **options)
 
@@ -485,9 +483,7 @@ def test_a_file_cut_off_anywhere_is_refused(folder: Path, name: str) -> None:
     whole = Path(name).read_bytes()
     for length in [*range(0, len(whole), 19), len(whole) - 1]:
         Path(name).write_bytes(whole[:length])
-        with pytest.raises(
-            DataError, match=f"^{name} (cannot be read: |has no records; leave it out$)"
-        ):
+        with pytest.raises(DataError, match=f"^{name} (cannot be read: |has no records; leave )"):
             read(name)
 
 

@@ -6,7 +6,6 @@ import contextlib
 import gzip
 import io
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -78,19 +77,6 @@ def test_another_file_is_refused_by_name(criteo: Any, tmp_path: Path, text: str,
     with pytest.raises(ValueError, match=said) as refused:
         criteo.read_criteo(path, 2)
     assert str(path) in str(refused.value)
-
-
-def test_synthetic_records_have_the_shape_of_real_ones(borrow: Borrow, impressions: Any) -> None:
-    synthetic = borrow(FOLDER, "synthetic")
-    same(impressions, synthetic.synthetic_impressions(4000, seed=3))
-    deviation = math.sqrt(synthetic.CLICKS * (1 - synthetic.CLICKS) / 4000)
-    assert abs(impressions.labels.mean() - synthetic.CLICKS) < SIGMAS * deviation
-    known = impressions.integers[~np.isnan(impressions.integers)]
-    assert 0.02 < 1 - known.size / impressions.integers.size < 0.5
-    assert known.max() > 100 * np.median(known)
-    assert np.nanmin(impressions.integers[:, 1]) < 0
-    distinct = [np.unique(column).size for column in impressions.categories.T]
-    assert min(distinct) < 10 and max(distinct) > 500
 
 
 def parties(seed: int, auc_value: float, size: int = 3000) -> tuple[Any, Any]:

@@ -29,10 +29,9 @@ from tacit.data.ragged import doubled_ranks
 from tacit.data.scales import in_unit
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol
-from tacit.protocols.fedauc.steps import pair_of_clients, sums_by_client
+from tacit.protocols.fedauc.steps import pair_of_clients
 from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
-from tacit.protocols.shared.flipped_labels import flipped_in_order
 from tests.data.engines.conftest import check_ranked, check_same, database
 
 PROTOCOLS: dict[str, Protocol] = {
@@ -318,26 +317,6 @@ def test_a_table_that_changes_while_images_are_sorted_is_declined(tmp_path: Path
     parts(tmp_path, records.slice(1), 1)
     with pytest.raises(DataError, match="changed"):
         tacit.evaluate(converted, tacit.ExactAUC())
-
-
-def test_flipped_labels_of_stored_records_have_sums_of_passes(
-    tmp_path: Path, no_room: None
-) -> None:
-    """Without noise they are the labels, whose counts and rank sums are those of one pass."""
-    stored = from_files([parts(tmp_path, table(4000))], client="site")
-    ranking = stored.ranking
-    assert ranking is not None
-    answering = np.ones(stored.count, dtype=np.bool_)
-    for noise in (NoNoise(), NoNoise(3)):
-        passed = flipped_in_order(ranking, stored, 1.0, noise, ClientState(), answering)
-        positives, sums = np.zeros((), dtype=np.int64), np.zeros((), dtype=np.int64)
-        for listed, flipped in passed:
-            positives = positives + sums_by_client(flipped, listed.whose, stored.count)
-            sums = sums + sums_by_client(flipped * listed.ranks, listed.whose, stored.count)
-        shape = noise.full_shape((stored.count,))
-        known = ranking.ranked()
-        assert np.array_equal(positives, np.broadcast_to(known.positives, shape))
-        assert np.array_equal(sums, np.broadcast_to(known.positive_sums, shape))
 
 
 def test_stored_labels_are_flipped_once_at_their_rate(tmp_path: Path, no_room: None) -> None:

@@ -159,9 +159,7 @@ def test_a_database_that_replaces_functions_is_refused(macro: str, name: str, fo
     """Its counts would not be those of the records that are in its table."""
     file = database(folder, f"CREATE TABLE scored AS {RECORDS.format(client=1)}")
     database(folder, f"CREATE MACRO {macro}")
-    with pytest.raises(
-        DataError, match=f"must not define DuckDB's own functions again, got '{name}'"
-    ):
+    with pytest.raises(DataError, match=f"must not define .* functions again, got '{name}'"):
         from_database(f"duckdb://{file}", "scored")
 
 

@@ -226,9 +226,7 @@ def test_turns_are_not_drawn_again_for_records_that_changed_places(tmp_path: Pat
     disk.desk_of(tmp_path, 0).answer(messages[0])
     rewritten(tmp_path, lambda rows: rows[::-1])
     again = replace(verified(messages[0], agreement, COORDINATOR, 0), round=2)
-    with pytest.raises(
-        SignedMessageError, match="step draw_turns was answered in this run already"
-    ):
+    with pytest.raises(SignedMessageError, match="draw_turns was answered in this run already"):
         disk.desk_of(tmp_path, 0).answer(again.signed(agreement, identity))
 
 
