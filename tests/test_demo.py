@@ -74,9 +74,7 @@ def test_the_demo_without_its_extras(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert result.stderr.endswith("pip install 'tacit[demo]'\n")
 
 
-def test_the_picture_is_checked_before_anything_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_picture_is_checked_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demonstration, "demonstrate", lambda seed: pytest.fail("demonstrated"))
     for flag, name in (
         ("--plot", "demo.xyz"),

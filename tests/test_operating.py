@@ -27,9 +27,7 @@ def own_log(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("form", [logs.TEXT, logs.JSON])
-def test_a_line_has_time_and_level_and_no_text_of_an_exception(
-    form: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_line_has_no_exceptions_text(form: str, capsys: pytest.CaptureFixture[str]) -> None:
     logs.log_as(form)
     logging.getLogger("uvicorn.error").info("not said")
     error = ValueError("score 0.123")

@@ -57,9 +57,7 @@ def test_other_protocols_do_without_tenseal(folder: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
-def test_the_auc_is_printed_and_a_report_rounds_its_certain_range_outwards(
-    folder: Path, adversary: str
-) -> None:
+def test_a_report_rounds_the_certain_range_outwards(folder: Path, adversary: str) -> None:
     pytest.importorskip("tenseal")
     options = (*ENCRYPTED, "--most-records", 1000, "--adversary", adversary)
     content = evaluated("north.csv", "--split", 3, *options)

@@ -71,18 +71,14 @@ def test_real_clients_pay_before_they_compute_together(tmp_path: Path) -> None:
             assert sum(line.epsilon for line in debits) == pytest.approx(2.0)
 
 
-def test_without_the_extra_one_sentence_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_engine_names_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "spu.libspu", None)
     assert "pip install 'tacit[two-party]'" in terminal.refusal_of(
         run(tmp_path, *PAIRS, "--engine", "spu", "--split", "2")
     )
 
 
-def test_a_failing_party_is_told_in_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_party_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*given: object, **named: object) -> None:
         raise MPCError("the process of south ended with exit status -9")
 

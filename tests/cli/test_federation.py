@@ -189,9 +189,7 @@ def _break(name: str, old: str, new: str) -> Callable[[Path], None]:
         (lambda party: (party / "ca.crt").touch(), "node.key: No such file"),
     ],
 )
-def test_a_party_that_is_not_ready_does_not_join(
-    study: Path, change: Callable[[Path], None], reason: str
-) -> None:
+def test_unready_parties_stay_out(study: Path, change: Callable[[Path], None], reason: str) -> None:
     (study / "a" / "node.key").unlink()
     change(study / "a")
     result = run("join", "--server", "localhost:1", study / "a" / "party.toml")
@@ -201,9 +199,7 @@ def test_a_party_that_is_not_ready_does_not_join(
 
 
 @pytest.mark.parametrize("command", ["run", "status"])
-def test_without_flower_one_sentence_says_so(
-    study: Path, monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
+def test_commands_need_flower(study: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     observed = importlib.util.find_spec
 
     def without(name: str, *rest: Any) -> Any:
@@ -296,9 +292,7 @@ def test_a_wrong_code_admits_nobody_else(plan: Path) -> None:
     assert "as SITE=CODE, got 'x'" in said(run("admit", plan, answers[1], "--code", "x"))
 
 
-def test_a_site_takes_a_roster_by_its_code_only(
-    plan: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_site_takes_a_roster_by_its_code(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown, home = admitted(plan), plan.parents[1] / "a"
     before = (home / "plan.toml").read_bytes()
     monkeypatch.setattr(joining, "reach", lambda *_: Reached(403, b""))
@@ -316,9 +310,7 @@ def test_a_site_takes_a_roster_by_its_code_only(
     assert "enough for" in said(run("join", "--check", home / "party.toml"))
 
 
-def test_a_late_site_asks_the_others_for_a_new_code(
-    plan: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_late_site_brings_a_new_code(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, older = admitted(plan), plan.parents[1] / "a" / f"older-{ROSTER_FILE}"
     serve(monkeypatch, plan.parent / "server" / ROSTER_FILE)
     newest(plan, first)

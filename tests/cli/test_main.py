@@ -101,9 +101,7 @@ def test_a_seed_alone_is_a_simulation_too(folder: Path) -> None:
     assert result == json.loads(json.dumps(expected))
 
 
-def test_the_exact_figure_of_real_clients_is_for_those_who_ask(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_exact_figures_are_for_those_who_ask(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By default it is not even computed; a split of one party's records may show it."""
     assert "exact AUC" in run("evaluate", *CSV_FILES, *FEDAUC, "--exact").stdout
     assert "exact" not in evaluated(*CSV_FILES, *FEDAUC, "--split", 5, "--no-exact")
@@ -164,9 +162,7 @@ def test_a_picture_is_saved(folder: Path, name: str, start: bytes) -> None:
     assert not list(folder.glob(".*"))
 
 
-def test_a_full_disk_loses_the_picture_but_not_the_result(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_loses_only_the_picture(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("roc.png").write_bytes(b"earlier")
 
     def fill_up(path: Path, content: bytes) -> None:

@@ -198,9 +198,7 @@ def test_what_does_not_fit_is_one_sentence(line: str, said: str) -> None:
         "guess --epsilon 1",
     ],
 )
-def test_options_are_refused_before_reading(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str
-) -> None:
+def test_options_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str) -> None:
     monkeypatch.chdir(tmp_path)
     refusal = refusal_of(run("evaluate", NEVER_READ, "--protocol", *options.split()))
     assert "does not exist" not in refusal

@@ -74,9 +74,7 @@ def test_bad_results_are_refused_with_the_reason(folder: Path) -> None:
     assert not Path("report.html").exists()
 
 
-def test_without_pyyaml_a_model_card_is_refused(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_card_needs_pyyaml(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     evaluated("result.json")
     monkeypatch.setitem(sys.modules, "yaml", None)
     sentence = refused("result.json", "--format", "model-index")

@@ -212,9 +212,7 @@ def estimate(content: dict[str, Any]) -> float:
 
 @pytest.mark.parametrize("name", SCALES)
 @pytest.mark.parametrize("unit", UNITS)
-def test_the_unit_is_the_only_word_about_the_scale(
-    units_folder: Path, name: str, unit: str
-) -> None:
+def test_the_unit_alone_decides_the_scale(units_folder: Path, name: str, unit: str) -> None:
     content = evaluated(units_folder / f"{unit}.parquet", name, "--unit", unit)
     taken = "probability" if unit == "percent" else unit
     plain = as_probabilities(units_folder, name)

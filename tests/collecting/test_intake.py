@@ -81,9 +81,7 @@ def refusal(intake: Intake, message: bytes) -> str:
 
 
 @pytest.mark.parametrize(("reason", "mistake"), MISTAKES)
-def test_a_bad_report_is_refused(
-    folder: Folder, reason: str, mistake: Callable[[bytes], bytes]
-) -> None:
+def test_refused_reports(folder: Folder, reason: str, mistake: Callable[[bytes], bytes]) -> None:
     year = [2020]
     intake = Intake(folder, clock=lambda: datetime(year[0], 1, 1, tzinfo=UTC))
     (message,) = support.messages_of(folder, 1)

@@ -90,9 +90,7 @@ def test_truncated_and_oversized_bodies_are_refused(folder: Folder, size: int) -
 
 
 @pytest.mark.parametrize("left", [False, True])
-def test_a_body_that_does_not_come_is_given_up(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch, left: bool
-) -> None:
+def test_a_body_does_not_come(folder: Folder, monkeypatch: pytest.MonkeyPatch, left: bool) -> None:
     """Whether its sender stays or goes."""
     monkeypatch.setattr(service, "BODY_SECONDS", 0.01)
 

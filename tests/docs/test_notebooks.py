@@ -76,9 +76,7 @@ def test_there_are_no_other_notebooks() -> None:
         pytest.param("cross-device", marks=pytest.mark.thorough),
     ],
 )
-def test_a_notebook_runs_and_gives_the_outputs_that_are_committed(
-    story: str, tmp_path: Path
-) -> None:
+def test_a_notebook_runs_and_gives_its_committed_outputs(story: str, tmp_path: Path) -> None:
     path, book = read(story)
     settings = os.environ | {
         "IPYTHONDIR": str(tmp_path / "ipython"),

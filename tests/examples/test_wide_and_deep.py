@@ -48,9 +48,7 @@ def test_a_line_of_the_challenge_is_read_as_documented(criteo: Any, tmp_path: Pa
     assert read.categories[0].tolist() == [0x68FD1E64, criteo.MISSING, 2**32 - 1, *[10] * 23]
 
 
-def test_records_survive_being_written_and_read(
-    criteo: Any, impressions: Any, tmp_path: Path
-) -> None:
+def test_written_records_are_read_back(criteo: Any, impressions: Any, tmp_path: Path) -> None:
     path = tmp_path / "train.txt"
     criteo.write_criteo(path, impressions)
     same(criteo.read_criteo(path), impressions)
@@ -155,9 +153,7 @@ def test_a_file_of_the_same_records_gives_the_same_results(
     assert read["epochs"] == run[0]["epochs"]
 
 
-def test_split_gradients_are_those_of_the_whole_model(
-    borrow: Borrow, criteo: Any, impressions: Any
-) -> None:
+def test_split_gradients_equal_whole_ones(borrow: Borrow, criteo: Any, impressions: Any) -> None:
     """The step of a server that sees gradients only, against differentiating in one piece."""
     torch = pytest.importorskip("torch", reason="needs torch: pip install 'tacit[training]'")
     split = borrow(FOLDER, "split_training")

@@ -53,9 +53,7 @@ def test_together_they_never_pass_the_limit(tmp_path: Path) -> None:
         assert ledger.spending("registry")[0].epsilon == 5.0
 
 
-def test_a_book_taken_through_a_fork_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_book_after_a_fork_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Ledger(tmp_path / "ledger.db") as ledger:
         monkeypatch.setattr("tacit.ledger.files.os.getpid", lambda: -1)
         with pytest.raises(LedgerError, match="opened before a fork"):

@@ -51,9 +51,7 @@ def retold(clients: Clients, unit: str) -> Clients:
 
 @pytest.mark.parametrize("unit", ["percent", "log-odds"])
 @pytest.mark.parametrize("protocol", [ExactAUC(), FedAUC(1.0), DPAUC(1.0), HISTOGRAM_PLAN])
-def test_a_hospital_in_another_unit_gives_the_figure_of_probabilities(
-    unit: str, protocol: Protocol
-) -> None:
+def test_a_hospital_in_another_unit_gives_the_same_figure(unit: str, protocol: Protocol) -> None:
     clients = hospitals()
     expected = rehearse(clients, protocol, noise=silent).server_result
     units = [unit, "probability", "probability"]
@@ -178,9 +176,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 @pytest.mark.usefixtures("counted")
-def test_a_unit_that_does_not_suit_the_protocol_is_refused(
-    tmp_path: Path, protocol: str, unit: str, said: str
-) -> None:
+def test_a_unit_unfit_for_the_protocol(tmp_path: Path, protocol: str, unit: str, said: str) -> None:
     """By the plan alone: no party's file of records is there."""
     path = plan_text(tmp_path, protocol, unit)
     for name in "abc":

@@ -123,9 +123,7 @@ EXACT = tacit.ScoreHistogram("exact-sum", height=6)
         ({"epsilon": 1.0}, {"unit": "percent", "score": "percent"}),
     ],
 )
-def test_results_are_those_in_memory(
-    cluster: Any, settings: dict[str, Any], columns: dict[str, Any]
-) -> None:
+def test_equal_results(cluster: Any, settings: dict[str, Any], columns: dict[str, Any]) -> None:
     """One round or more, for clients in order of numbers and of names."""
     one, other = (
         tacit.evaluate(each, seed=1, **columns, **settings)

@@ -134,9 +134,7 @@ def test_a_database_of_duckdb_is_only_read(tmp_path: Path) -> None:
         ("site", ["a", None], "column 'site' of .* has no value in some records"),
     ],
 )
-def test_bad_values_are_named(
-    column: str, values: list[object], sentence: str, tmp_path: Path
-) -> None:
+def test_faults_are_named(column: str, values: list[object], sentence: str, tmp_path: Path) -> None:
     columns = {"score": [0.1, 0.2], "label": [0, 1], "site": ["a", "b"], column: values}
     file = parts(tmp_path, pa.table(columns), 1)
     with pytest.raises(DataError, match=sentence):
@@ -287,9 +285,7 @@ def test_an_engine_ranks_records_as_memory_does(
 
 
 @pytest.mark.parametrize("unit", ["probability", "log-odds"])
-def test_secure_sums_of_stored_ranks_are_those_in_memory(
-    unit: str, tmp_path: Path, no_room: None
-) -> None:
+def test_secure_sums_of_ranks_are_those_in_memory(unit: str, tmp_path: Path, no_room: None) -> None:
     """The noise does not depend on who ranks, so results are the same to the last bit."""
     stored, memory = both(tmp_path, table(), unit="probability")
     protocol = tacit.FedAUC(epsilon=2.0, trust="secure-sum")
@@ -350,9 +346,7 @@ def test_protocols_share_the_flips_of_stored_labels(tmp_path: Path, no_room: Non
 
 
 @pytest.mark.parametrize("name", FLIPPING)
-def test_steps_of_flipped_labels_are_those_in_memory(
-    name: str, tmp_path: Path, no_room: None
-) -> None:
+def test_flipped_labels_count_as_in_memory(name: str, tmp_path: Path, no_room: None) -> None:
     other, one = (
         tacit.evaluate(each, FLIPPING[name], noise=NoNoise()).auc.value
         for each in both(tmp_path, table())
@@ -361,9 +355,7 @@ def test_steps_of_flipped_labels_are_those_in_memory(
 
 
 @pytest.mark.parametrize("column", [0, 1], ids=["scores", "labels"])
-def test_records_that_changed_after_their_flips_are_declined(
-    column: int, tmp_path: Path, no_room: None
-) -> None:
+def test_changes_after_flips_are_declined(column: int, tmp_path: Path, no_room: None) -> None:
     """Two of one client exchange labels, or a score moves and passes no other: numbers stay."""
     records, state = table(), ClientState()
     stored = from_files([parts(tmp_path, records, 1)], client="site")

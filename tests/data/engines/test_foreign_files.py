@@ -182,9 +182,7 @@ def test_a_database_of_another_kind_loads_no_extension(folder: Path) -> None:
         from_database(f"duckdb://{file}", "scored")
 
 
-def test_a_file_whose_path_is_like_an_address_is_that_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_path_like_an_address_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """DuckDB takes ``file:/scored.parquet`` for a file of the root folder."""
     pq.write_table(pa.table({"score": [0.75], "label": [1]}), tmp_path / "scored.parquet")
     given = tmp_path / "given"
@@ -196,9 +194,7 @@ def test_a_file_whose_path_is_like_an_address_is_that_file(
         assert from_files([source]).ends == (0.25, 0.25)
 
 
-def test_files_are_called_as_they_are_given(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_named_as_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         pq.write_table(pa.table({"score": [0.5], "label": [1]}), tmp_path / name / "scored.parquet")

@@ -58,9 +58,7 @@ def test_records_read_into_memory_have_their_groups(file: Path) -> None:
         ("", ("x", "y", "z'; --"), 'cannot be called "z\'; --"'),
     ],
 )
-def test_other_groups_are_refused(
-    change: str, names: tuple[str, ...], message: str, file: Path
-) -> None:
+def test_groups_are_refused(change: str, names: tuple[str, ...], message: str, file: Path) -> None:
     with duckdb.connect(str(file)) as opened:
         opened.execute(change or "SELECT 1")
     with pytest.raises(tacit.DataError, match=message):

@@ -147,9 +147,7 @@ def test_every_set_of_k_records_is_drawn_equally_often_also_of_equal_ones() -> N
         ("ALTER TABLE scored DROP COLUMN who", "no column 'who'"),
     ],
 )
-def test_other_persons_are_refused_without_a_count(
-    change: str, message: str, tmp_path: Path
-) -> None:
+def test_other_persons_are_refused_uncounted(change: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=message):
         from_database(database(tmp_path / "a.duckdb", ALL, change), "scored", **BY)
 

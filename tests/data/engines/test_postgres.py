@@ -68,9 +68,7 @@ def with_password(server: Server, database: str) -> str:
 
 
 @pytest.mark.parametrize("protocol", ["looks", "dpauc", "exact auc"])
-def test_a_database_in_ascii_gives_the_figures_of_records_in_memory(
-    protocol: str, in_ascii: Server
-) -> None:
+def test_a_database_in_ascii_gives_the_figures_of_memory(protocol: str, in_ascii: Server) -> None:
     """Names of clients are UTF-8 there, also those beyond ASCII."""
     in_ascii.run("SET client_encoding = 'UTF8'")
     memory = filled(in_ascii)
@@ -98,7 +96,7 @@ def test_a_text_that_is_not_utf8_is_one_sentence(in_ascii: Server) -> None:
         ("0.5, 3", "labels must be 0 or 1, got 3 in a record of"),
     ],
 )
-def test_bad_values_are_named(row: str, sentence: str, postgres: Server) -> None:
+def test_faults_are_named(row: str, sentence: str, postgres: Server) -> None:
     postgres.run("CREATE TABLE scored (score double precision, label integer)")
     postgres.run(f"INSERT INTO scored VALUES (0.1, 0), ({row})")
     with pytest.raises(DataError, match=sentence):
@@ -160,9 +158,7 @@ def test_a_table_without_rights_is_named(postgres: Server, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("protocol", [tacit.ExactAUC(), tacit.FedAUC(2.0, trust="secure-sum")])
-def test_a_server_sorts_for_ranks(
-    protocol: tacit.Protocol, postgres: Server, no_room: None
-) -> None:
+def test_a_server_sorts_ranks(protocol: tacit.Protocol, postgres: Server, no_room: None) -> None:
     """No record is kept in memory."""
     memory = filled(postgres)
     check_ranked(from_database(postgres.address, "scored", client="site"), memory, protocol)
@@ -250,9 +246,7 @@ IN_IT, MALFORMED = "a password must not be part of an address", "an address must
         ("host=127.0.0.1 password=secret", MALFORMED),
     ],
 )
-def test_an_address_that_may_hold_a_password_is_refused_and_not_repeated(
-    address: str, said: str
-) -> None:
+def test_addresses_that_may_hold_a_password_are_refused(address: str, said: str) -> None:
     with pytest.raises(DataError, match=said) as caught:
         from_database(address, "scored")
     assert "sec" not in str(caught.value)

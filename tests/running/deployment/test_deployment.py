@@ -287,9 +287,7 @@ def test_a_program_is_stopped_with_its_children(tmp_path: Path) -> None:
     assert comes(lambda: child not in running())
 
 
-def test_flower_gets_its_own_configuration_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_flower_gets_its_own_settings_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLWR_HOME", "/the/users/own")
     monkeypatch.setenv("FLWR_SOMETHING", "else")
     code = "import os; print(sorted((k, v) for k, v in os.environ.items() if 'FLWR_' in k))"
@@ -347,9 +345,7 @@ def test_a_key_lets_one_node_in(tmp_path: Path) -> None:
         server.register_nodes(coordinator)
 
 
-def test_a_certificate_that_has_run_out_is_not_served(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_expired_certificates_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keys, "VALID", timedelta(seconds=-1))
     coordinator = server.Coordinator(tmp_path)
     keys.make_certificates(coordinator.certificates, ["localhost"])
@@ -357,9 +353,7 @@ def test_a_certificate_that_has_run_out_is_not_served(
         server.start_server(coordinator, "127.0.0.1", 1)
 
 
-def test_a_run_waits_a_minute_for_a_server_that_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_waits_a_minute_for_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`tacit serve` may have been called a moment ago: it writes its address, then it listens."""
     coordinator, lines = server.Coordinator(tmp_path), list[str]()
     with socket.create_server(("127.0.0.1", 0)) as listening:

@@ -101,9 +101,7 @@ class Owned(NoNoise):
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_a_party_debits_every_step_before_it_runs(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_party_debits_a_step_before_it_runs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer, or a part of a joint one, whose party's last debit is of another step fails."""
     protocol: Protocol = PROTOCOLS[name]
     last, seen = dict[int, str](), list[str]()

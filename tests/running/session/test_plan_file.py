@@ -135,9 +135,7 @@ def of_five(*lines: str, protocol: str = "score-histogram") -> str:
         ("colluders = 4", r":3: \[plan\] colluders must be from 0 to 3, got 4"),
     ],
 )
-def test_a_plan_of_sums_that_too_few_could_certify_is_refused(
-    tmp_path: Path, lines: str, message: str
-) -> None:
+def test_sums_that_too_few_certify_are_refused(tmp_path: Path, lines: str, message: str) -> None:
     with pytest.raises(toml_source.PlanError, match=message):
         read(tmp_path, of_five(lines))
 
@@ -190,9 +188,7 @@ def told(path: Path, read: Callable[[Path], object]) -> str | None:
 
 
 @pytest.mark.parametrize(("protocol", "setting"), PROTOCOL_SETTINGS)
-def test_a_setting_of_any_type_is_read_or_refused_at_its_line(
-    tmp_path: Path, protocol: str, setting: str
-) -> None:
+def test_any_setting_is_read_or_refused(tmp_path: Path, protocol: str, setting: str) -> None:
     path, refused = tmp_path / "plan.toml", 0
     needed = {"epsilon": "1.0", "kernel": '"auc"'}
     known = [field.name for field in dataclasses.fields(kind_of(protocol))]
@@ -211,9 +207,7 @@ def test_a_setting_of_any_type_is_read_or_refused_at_its_line(
 
 
 @pytest.mark.parametrize("value", ODD)
-def test_every_key_of_both_files_is_read_or_refused_in_one_sentence(
-    tmp_path: Path, value: str
-) -> None:
+def test_every_key_of_both_files_is_read_or_refused(tmp_path: Path, value: str) -> None:
     for text, reader in ((PLAN, plan_file.Plan.read), (PARTY, PartyFile.read)):
         lines = text.splitlines()
         for index, line in enumerate(lines):

@@ -332,9 +332,7 @@ def test_labels_that_were_flipped_anew_are_paid_for(tmp_path: Path, seed: int) -
     assert attack.debited >= len(counts)
 
 
-def test_state_and_its_name_are_on_disk_before_the_reply(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_state_is_on_disk_before_the_reply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """File, then name, then folder: without the last a rename may be lost with the power."""
     attack = Attack(tmp_path, TWO_ROUNDS)
     desk, seen = attack.party("a"), []

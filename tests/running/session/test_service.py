@@ -141,9 +141,7 @@ def test_a_run_that_does_not_know_flipped_labels_goes_on_and_leaves_them(tmp_pat
     assert [cost.epsilon for cost in again.spent.values()] == [0.0] * 3
 
 
-def test_a_class_of_the_same_name_forgets_no_flipped_labels(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_namesake_forgets_no_flips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     identity = disk.federation(tmp_path, disk.RESPONSE)
     disk.carried(tmp_path, identity)
     notebook = tmp_path / "a" / "ledger-state" / service.CLIENT_STATE_FILE
@@ -170,9 +168,7 @@ def test_notes_of_two_classes_with_one_name_are_refused() -> None:
     [('name = "two-round-auc"\nepsilon = 1.0', 2), (disk.FEDAUC, 1)],
     ids=["turns", "ranks"],
 )
-def test_records_that_changed_places_between_rounds_are_declined(
-    tmp_path: Path, protocol: str, rounds: int
-) -> None:
+def test_records_in_a_new_order_are_declined(tmp_path: Path, protocol: str, rounds: int) -> None:
     """What a run keeps by the place of a record in the file would be another record's."""
     coordinator, message = asked_last(tmp_path, protocol, rounds)
     rewritten(tmp_path, lambda rows: rows[::-1])
@@ -539,9 +535,7 @@ def debits_of(desk: service.PartyDesk) -> list[str]:
 @pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # JAX's threads, where it is loaded
 @pytest.mark.parametrize("most", [16, pytest.param(300, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("protocol", [disk.FEDAUC, disk.ONE_SUM], ids=["fedauc", "histogram"])
-def test_a_killed_party_never_replies_without_its_debit(
-    tmp_path: Path, protocol: str, most: int
-) -> None:
+def test_a_killed_party_replies_after_its_debit(tmp_path: Path, protocol: str, most: int) -> None:
     """So many kills, anywhere from an answer's first calls to its last. One that is killed
     between the debit and the state of an answer that leaves once declines."""
     identity = disk.federation(tmp_path, protocol, parties=2, limit="epsilon = inf")

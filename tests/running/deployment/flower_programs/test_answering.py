@@ -108,9 +108,7 @@ def test_nothing_is_started_where_no_message_waits(tmp_path: Path) -> None:
     assert empty.get_messages_legacy(is_reply=True) == []
 
 
-def test_the_reply_is_sent_after_it_was_made(
-    state: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reply_is_made_first(state: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
     answers = Answering(tmp_path)
     monkeypatch.setattr(answers, "answer", lambda _: order.append("answer"))

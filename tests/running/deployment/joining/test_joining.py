@@ -232,9 +232,7 @@ def test_keys_that_others_may_know_answer_no_invitation(study: Study, name: str)
     assert site_side.invitation_in(folder) is None
 
 
-def test_accepting_goes_on_where_it_was_interrupted(
-    study: Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_accepting_survives_an_interrupt(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     invitation = study.invited("a")
 
     def dying(path: Path) -> Path:
@@ -267,9 +265,7 @@ KEY = b"\1" * 32
         ('[[party]]\nname = "b"\n[[party]]\n"name" = """\na"""\n# more\n[x]\n', 3, False),
     ],
 )
-def test_a_key_is_replaced_where_it_stands_or_put_after_the_header(
-    text: str, line: int, there: bool
-) -> None:
+def test_a_key_is_replaced_or_put_after_the_header(text: str, line: int, there: bool) -> None:
     lines = text.splitlines()
     lines[line : line + there] = [f'key = "{KEY.hex()}"']
     assert inviting.with_party(text, "a", KEY).splitlines() == lines

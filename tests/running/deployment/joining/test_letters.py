@@ -58,7 +58,7 @@ def test_no_bytes_make_an_invitation_by_chance(content: bytes) -> None:
         (lambda fields: fields.update(server="h"), "HOST:PORT, got 'h'"),
     ],
 )
-def test_a_changed_invitation_says_what_is_wrong(
+def test_a_changed_invitation_is_refused(
     change: Callable[[dict[str, object]], object], reason: str
 ) -> None:
     fields = json.loads(invited().to_bytes())

@@ -132,9 +132,7 @@ def test_the_roster_is_for_invited_sites(study: Study) -> None:
     assert (status, b"tacit-roster/2" in content) == (200, True)
 
 
-def test_strangers_do_not_have_the_invitations_read_again(
-    study: Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_strangers_cause_no_reading(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     now, readings = [0.0], []
     read = door.tokens_in
 
