@@ -16,7 +16,7 @@ import click
 import pytest
 
 from tacit.cli import main
-from tacit.operating.answers import Operated, telling
+from tacit.operating import Operated, telling
 from tacit.running.deployment.flower_programs.programs import free_port
 from tacit.running.deployment.server import PORT
 

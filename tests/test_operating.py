@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tacit import logs
 from tacit.ledger.ledger import Ledger
-from tacit.operating import logs
-from tacit.running.deployment.site import LOST, REACHED
-from tacit.running.deployment.watching import OTHER, NodeWatch
+from tacit.running.deployment.site import LOST, OTHER, REACHED, NodeWatch
 from tacit.running.session.party_file import PartyFile
 from tests.cli.test_federation import study  # noqa: F401
 from tests.terminal import run

@@ -11,7 +11,7 @@ import pytest
 import tacit
 from tacit.ledger.ledger import Ledger
 from tacit.running import evaluating, simulation
-from tacit.running.run_ledger import UNDEBITED
+from tacit.running.evaluating import UNDEBITED
 from tests.cli.examples import counts_file
 from tests.terminal import run
 

@@ -20,7 +20,7 @@ from tacit.collecting.folder import Folder
 from tacit.collecting.intake import Intake
 from tacit.collecting.log import Disk
 from tacit.collecting.service import Bucket, application
-from tacit.operating.answers import telling
+from tacit.operating import telling
 from tacit.running.deployment.flower_programs.programs import free_port
 from tests.collecting import support
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import click
 import numpy as np
 
+from tacit import operating
 from tacit.cli.operating import operator_options
 from tacit.cli.shell import JsonOutput, check_signal, json_option, show
 from tacit.collecting.campaign import HONEST, Campaign, Terms, evaluation_of, shuffled_of
 from tacit.collecting.folder import Folder, stages_of
 from tacit.collecting.intake import SEAL_EVERY, Intake
-from tacit.operating.answers import telling
 from tacit.output import OutputFile
 from tacit.privacy.exact import words
 from tacit.results.text import as_lines
@@ -98,7 +98,7 @@ def serve_campaign(
         collector = Collector(place, intake, rate)
         app = application(collector, page)
         show(as_lines(rows, intake.warnings))
-        with telling(metrics, collector.operated()):
+        with operating.telling(metrics, collector.operated()):
             serve(app, host, port, certificate, key)
 
 

@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 import click
 from click.exceptions import Exit
 
-from tacit.operating import logs
+from tacit import logs
 from tacit.output import OutputFile
 from tacit.protocol import mpc
 from tacit.protocol.settings import suggestion

@@ -31,7 +31,7 @@ from tacit.arrays import Flags, Floats, Integers
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.ragged import Ragged
-from tacit.metrics.likely_masses import acceleration_of, estimated_masses
+from tacit.local import likely_masses
 from tacit.privacy import bounded
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.mechanisms.response import Choices
@@ -255,7 +255,7 @@ class WindowReports:
         ----------
         counts : how often each output came, shape (..., outputs).
         """
-        return estimated_masses(counts, self._table, _acceleration(self))
+        return likely_masses.estimated_masses(counts, self._table, _acceleration(self))
 
     @property
     def _width(self) -> int:
@@ -278,4 +278,4 @@ class WindowReports:
 @lru_cache(maxsize=16)
 def _acceleration(reports: WindowReports) -> float:
     """The power that accelerates the iterations of the estimate."""
-    return acceleration_of(reports.window.probabilities[reports.inputs])
+    return likely_masses.acceleration_of(reports.window.probabilities[reports.inputs])

@@ -13,7 +13,6 @@ from tacit.privacy.shuffling import Shuffled
 from tacit.reporting.comparing import Difference
 from tacit.results.estimate import Estimate, Interval, bounds_line, decimals, higher_of
 from tacit.results.saved import reading
-from tacit.results.saved.reading import Bounds
 
 LEAST_IN_DIGITS, MOST_IN_DIGITS = 1e-6, 1e7
 """The least size of a threshold that is written without an exponent, and that from which on it has
@@ -79,7 +78,7 @@ def signed(value: float, digits: int = 4) -> str:
     return f"{sign}{abs(value):.{digits}f}" if math.isfinite(value) else "not known"
 
 
-def between(bounds: Bounds, digits: int = 4) -> str:
+def between(bounds: reading.Bounds, digits: int = 4) -> str:
     """An interval in words."""
     return bounds_line(bounds, digits=digits) if all(map(math.isfinite, bounds)) else "not known"
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tacit.protocol as tp
-from tacit.data.persons import SEED_BYTES
+from tacit.data import persons
 from tacit.privacy import composition
 from tacit.privacy.cost import MIN_BUDGET, Cost, worst_case
 from tacit.privacy.mechanisms.response import UniformIntegers
@@ -213,9 +213,9 @@ def unit_of(clients: tp.Clients, per_person: int | None) -> int:
 
 def _drawn_seed(noise: tp.NoiseSource | None) -> bytes:
     if noise is None or isinstance(noise, tp.SystemNoise):
-        return secrets.token_bytes(SEED_BYTES)
-    words: NDArray[Any] = noise.draw(UniformIntegers(2**32), (SEED_BYTES // 4,))
-    return words.ravel()[: SEED_BYTES // 4].astype("<u4").tobytes()
+        return secrets.token_bytes(persons.SEED_BYTES)
+    words: NDArray[Any] = noise.draw(UniformIntegers(2**32), (persons.SEED_BYTES // 4,))
+    return words.ravel()[: persons.SEED_BYTES // 4].astype("<u4").tobytes()
 
 
 def per_record(protocol: tp.Protocol, per_person: int) -> tp.Protocol:

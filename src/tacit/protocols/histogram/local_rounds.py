@@ -17,7 +17,6 @@ from tacit.arrays import Floats, Integers
 from tacit.counts import placing, reported_trees
 from tacit.counts.reported_trees import FIRST_CELLS
 from tacit.local import turns
-from tacit.local.turns import CELLS, WindowReports
 from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.metrics.trees import TreeNoise
 from tacit.privacy import unary
@@ -202,9 +201,9 @@ LOCAL_ROUNDS = (draw_report_turns, report_positions, report_leaves)
 """The steps of a run, in order."""
 
 
-def position_round(epsilon: float) -> WindowReports:
+def position_round(epsilon: float) -> turns.WindowReports:
     """How records report their positions, in which their classes have no part."""
-    return WindowReports(epsilon, private_labels=False)
+    return turns.WindowReports(epsilon, private_labels=False)
 
 
 def early_slots(epsilon: float, records: int) -> int:
@@ -236,7 +235,7 @@ def reported_borders(scale: ScoreScale, reply: tp.Reply, epsilon: float, height:
 def expected_borders(scale: ScoreScale, masses: Floats, height: int) -> Floats:
     """The cell edges where reports show masses as they are, in cells of a multiple of their
     number."""
-    merged = masses.reshape(CELLS, -1).sum(axis=-1)
+    merged = masses.reshape(turns.CELLS, -1).sum(axis=-1)
     return placing.placed_borders(
         scale, merged / max(merged.sum(), np.finfo(float).tiny), height, FIXED_PART
     )

@@ -15,7 +15,6 @@ from tacit.metrics import calibration as cal
 from tacit.metrics import curves, functional, trees
 from tacit.metrics.cells import binning
 from tacit.metrics.cells.score_scale import ScoreScale
-from tacit.metrics.functional import Functional
 from tacit.results import estimate as est
 from tacit.results.curves import curve
 from tacit.results.curves.calibrator import Calibrator
@@ -333,7 +332,7 @@ class Histogram:
         """The false-positive rates there, which fall."""
         return self._borders["specificity"].complement().falling()
 
-    def _band(self, rate: Functional, starts: binning.Starts) -> curve.Band:
+    def _band(self, rate: functional.Functional, starts: binning.Starts) -> curve.Band:
         """A rate of the buckets that start at these cells, with its errors."""
         known, error = np.isfinite(rate.value), np.zeros_like(rate.value)
         if not self.noise.exact:

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NoReturn, Self, TypeVar
 
-from tacit.operating import logs
+from tacit import logs
 
 OWNER = "TACIT_OWNER"
 """The environment variable that names the file to watch."""
