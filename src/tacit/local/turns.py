@@ -20,9 +20,8 @@ import hmac
 import math
 import secrets
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +46,8 @@ TURNS_NOTE = ("two-round turns",)
 ORDER_KEY_BYTES = 32
 
 
-class Turns(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Turns:
     """What a client stores: its records' turns, and the number of rounds that are over.
 
     A turn is the slot that a record drew. ``order`` is a digest of the records in their order,
@@ -58,7 +58,7 @@ class Turns(NamedTuple):
     drawn: NDArray[np.uint8]
     rounds: int
     first: int
-    key: bytes
+    key: bytes = field(repr=False)
     order: bytes
 
     @classmethod
@@ -165,7 +165,7 @@ def take_turn(clients: Clients, query: Query, state: ClientState, rounds: int) -
             "the records, or their order, changed since they drew their turns: a record would "
             "report in both rounds"
         )
-    state.keep(TURNS_NOTE, note._replace(rounds=rounds + 1, first=first))
+    state.keep(TURNS_NOTE, replace(note, rounds=rounds + 1, first=first))
 
 
 @step()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -150,7 +150,7 @@ class CountedSeed(tp.Lasting):
     seed : 32 secret random bytes.
     """
 
-    seed: bytes
+    seed: bytes = field(repr=False)
 
 
 def persons_misfit(per_person: int, named: bool, one_each: bool) -> str:
