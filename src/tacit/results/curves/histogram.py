@@ -137,17 +137,6 @@ class Histogram:
         errors = across.privacy_error, up.privacy_error, across.sampling_error, up.sampling_error
         return curve.Curve(self.edges[self.starts], across.value, up.value, *errors)
 
-    def smooth_curves(self) -> curve.SmoothCurves:
-        """The ROC and the precision-recall curve between the borders of cells, without errors.
-
-        Noisy cells are merged to as many equi-depth ones as the counts support: where hardly any
-        record scores, noise would look like records.
-        """
-        starts = np.arange(self.counts.shape[-1])
-        if not self.noise.exact:
-            starts = binning.equi_depth_starts(self.counts.sum(axis=0), max(self.supported, 1))
-        return curve.SmoothCurves.of(self.counts, starts, self.axis)
-
     def precision_recall(self) -> curve.PrecisionRecall:
         """Precision and recall at the buckets' borders."""
         starts = self.starts
