@@ -81,7 +81,6 @@ def check(files: tuple[str, ...], columns: FileColumns, output: JsonOutput) -> N
     "--engine",
     type=click.Choice(tuple(DIALECTS)),
     default="postgres",
-    show_default=True,
     help="Whose SQL.",
 )
 @record_options.one_score_and_label

@@ -35,14 +35,12 @@ POLL_SECONDS = 2.0
 @click.option(
     "--host",
     default="0.0.0.0",  # noqa: S104  # parties dial in from other machines
-    show_default=True,
     help="The address to listen on.",
 )
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),
     default=server.PORT,
-    show_default=True,
     help="The one port.",
 )
 @operator_options
