@@ -17,16 +17,16 @@ from click.testing import Result
 
 from tacit.cli.federation import site as rosters
 from tacit.cli.federation import stoppable
-from tacit.running.deployment import local, server
+from tacit.running.deployment import server
 from tacit.running.deployment import site as joining
 from tacit.running.deployment.door import ROSTER_FILE
 from tacit.running.deployment.flower_programs.programs import DeploymentError
-from tacit.running.deployment.keys import stored_identity, stored_node_key
+from tacit.running.deployment.keys import stored_identity
 from tacit.running.deployment.site import Reached
 from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
 from tests.running.deployment.joining.studies import quick_codes
-from tests.running.deployment.processes import HOSPITALS, example
+from tests.running.deployment.processes import HOSPITALS
 from tests.terminal import run
 
 IDENTITY = re.compile(r"identity +([0-9a-f]{64})")
@@ -210,23 +210,6 @@ def test_commands_need_flower(study: Path, monkeypatch: pytest.MonkeyPatch, comm
     assert result.exit_code == 2
     assert "pip install 'tacit[federation]'" in result.output
     assert result.output.count("\n") == 1
-
-
-def test_a_local_plan_names_everybodys_keys(tmp_path: Path) -> None:
-    """The copies that a run on one machine makes: whole, with keys, and the original untouched."""
-    home = example(tmp_path)
-    text = (home / "a" / "party.toml").read_text()
-    parties, hidden = local.local_parties(home / "plan.toml", 3), home / ".tacit"
-    coordinator = local.prepared(home / "plan.toml", parties, hidden)
-    agreement = Plan.read(hidden / "plan.toml").agreement()
-    for (name, own), key in zip(parties.items(), agreement.parties, strict=True):
-        assert stored_identity(own.parent / "identity.key").public == key
-        copy = PartyFile.read(hidden / "parties" / name / "party.toml")
-        assert copy.ledger.parent == own.parent
-        public = stored_node_key(hidden / "parties" / name / "node.key").read_bytes()
-        assert (coordinator.nodes / f"{name}.pub").read_bytes() == public
-    assert agreement.coordinator == stored_identity(coordinator.identity).public
-    assert (home / "a" / "party.toml").read_text() == text
 
 
 def test_failures_and_requests_to_terminate_end_as_in_other_commands() -> None:

@@ -24,11 +24,7 @@ def test_a_split_counts_no_more_records_than_one_client_would(folder: Path) -> N
     assert content["positives"] + content["negatives"] == pytest.approx(1667, rel=0.05)
 
 
-def test_two_models_and_a_plan(folder: Path) -> None:
-    options = ["--score", "score", "--versus", "label", "--epsilon", 1]
-    done = run("compare", "visits.csv", *options, "--split", 4, "--person", "patient", "--seed", 1)
-    assert done.exit_code == 0, done.output
-    assert "a person, of whom at most 1 record counts" in done.stdout
+def test_a_plan_is_about_persons() -> None:
     scenario = ["--records", 4000, "--positives", 400, "--clients", 10, "--epsilon", 1]
     planned = run("plan", *scenario, "--trust", "each", "--per-person", 2)
     assert "at most 2 records count at a client (epsilon 0.5 a record)" in planned.stdout

@@ -1,4 +1,5 @@
 import gzip
+import math
 import os
 import re
 import tracemalloc
@@ -128,10 +129,7 @@ ONE = {"score": [0.5], "label": [1], "site": ["s"], "z": [1.5]}
 WORD = "high"
 
 WRONG: list[tuple[Any, str]] = [
-    (
-        with_bad_row_17("score", float("nan")),
-        BLANK.format("score").replace("value", "value, got nan"),
-    ),
+    (with_bad_row_17("score", math.nan), BLANK.format("score").replace("value", "value, got nan")),
     (with_bad_row_17("score", None), BLANK.format("score")),
     (with_bad_row_17("score", float("inf")), "scores must be finite, got inf in ROW"),
     (with_bad_row_17("score", float("-inf")), "scores must be finite, got -inf in ROW"),

@@ -17,7 +17,6 @@ from tacit.data.units import converted
 from tacit.local.ustatistic.kernels import Gini, Listed
 from tacit.protocol import registry
 from tacit.running.deployment.preview import check_records, doubts, preview
-from tacit.running.evaluating import repeat
 from tacit.running.session import messages, plan_file, service, toml_source
 from tacit.running.session.coordinator import RunError
 from tacit.running.units import FOREIGN_UNIT, for_plan, taken_by
@@ -146,6 +145,7 @@ def test_a_plan_of_another_unit_is_another_agreement(tmp_path: Path) -> None:
 
 
 COUNTED = 'name = "counted-cells"\nepsilon = 1.0'
+RATINGS = 'name = "ustatistic"\nkernel = "gini(domain=range(low=1, high=5))"\nepsilon = 1.0'
 
 
 @pytest.fixture
@@ -157,22 +157,10 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> None:
     ("protocol", "unit", "said"),
     [
         (disk.ONE_SUM, "percent", "score-histogram takes scores from 0 to 1: unit must be probab"),
-        (
-            'name = "fedauc"\nepsilon = 1.0\ntrust = "mpc"',
-            "real",
-            "fedauc takes scores from 0 to 1: unit must be probability, got 'real'",
-        ),
+        ('name = "fedauc"\nepsilon = 1.0\ntrust = "mpc"', "real", "probability, got 'real'"),
         (disk.ONE_SUM, "permille", "unit must be one of probability, percent, log-odds, real, got"),
-        (
-            'name = "ustatistic"\nkernel = "gini(domain=range(low=1, high=5))"\nepsilon = 1.0',
-            "probability",
-            "ustatistic takes values from 1 to 5, which are not all of the unit 'probability'",
-        ),
-        (
-            f'{COUNTED}\nscale = "log-odds"',
-            "real",
-            "takes scores in log-odds: unit must be log-odds, got 'real'",
-        ),
+        (RATINGS, "probability", "from 1 to 5, which are not all of the unit 'probability'"),
+        (f'{COUNTED}\nscale = "log-odds"', "real", "unit must be log-odds, got 'real'"),
     ],
 )
 @pytest.mark.usefixtures("counted")
@@ -194,28 +182,6 @@ def test_a_unit_unfit_for_the_protocol(tmp_path: Path, protocol: str, unit: str,
 def in_log_odds(clients: Clients, unit: str | None = "log-odds") -> Clients:
     p = clients.scores
     return Clients(np.log(p / (1 - p)), clients.labels, clients.offsets, clients.names, unit=unit)
-
-
-@pytest.mark.parametrize("unit", ["probability", "percent", "log-odds", "real"])
-def test_the_unit_of_clients_says_where_cells_lie(unit: str) -> None:
-    probabilities = hospitals()
-    scores = {
-        "probability": probabilities.scores,
-        "percent": 100 * probabilities.scores,
-        "log-odds": in_log_odds(probabilities).scores,
-        "real": 50 * in_log_odds(probabilities).scores,
-    }[unit]
-    clients = Clients.from_arrays(
-        scores, probabilities.labels, probabilities.client_of_record, unit=unit
-    )
-    result = evaluate(clients, CountedCells(), noise=tp.NoNoise(), exact=True)
-    taken = "probability" if unit == "percent" else unit
-    assert (result.unit, result.protocol["scale"]) == (taken, taken)
-    assert result.exact == pytest.approx(ExactAUC().exact(probabilities), abs=1e-12)
-    assert abs(result.auc.value - (result.exact or 0)) < 0.02
-    by_messages = rehearse(clients, CountedCells(), noise=silent).server_result
-    assert float(by_messages.value) == result.auc.value
-    assert repeat(clients, CountedCells(), 3, seed=0).std() > 0
 
 
 def test_log_odds_are_never_converted_where_their_unit_is_the_only_word() -> None:
@@ -293,12 +259,7 @@ def test_parties_of_three_units_give_one_figure(tmp_path: Path, plan: str) -> No
             for word in ("", "probability", "percent", "log-odds")
         ),
         (COUNTED, "log-odds", "", "names no unit, which cannot be converted to the plan's"),
-        (
-            disk.ONE_SUM,
-            "",
-            "real",
-            "the unit 'real', which cannot be converted to the plan's 'prob",
-        ),
+        (disk.ONE_SUM, "", "real", "'real', which cannot be converted to the plan's 'prob"),
     ],
 )
 @pytest.mark.usefixtures("counted")
@@ -311,16 +272,6 @@ def test_joining_refuses_another_unit_before_it_reads_a_record(
     (tmp_path / "b" / "records.csv").unlink()
     with pytest.raises(toml_source.PlanError, match=said):
         check_records(desk)
-
-
-@pytest.mark.usefixtures("counted")
-def test_log_odds_of_a_plan_of_log_odds_are_not_converted(tmp_path: Path) -> None:
-    plan_text(tmp_path, COUNTED, "log-odds")
-    desk = with_unit(tmp_path, "a", "log-odds", lambda p: 500.0 * p)
-    assert doubts(desk) == []
-    assert ("scores", "log-odds") in preview(desk)
-    taken = for_plan(desk.records, "log-odds", desk.plan.unit, desk.plan.protocol)
-    np.testing.assert_array_equal(taken.scores, desk.records.scores)
 
 
 # A party's own files

@@ -158,14 +158,8 @@ def test_persons_at_two_clients_are_counted_on_the_screen(tmp_path: Path) -> Non
         from_database(database(tmp_path / "a.duckdb", ALL, moved), "scored", **BY)
 
 
-def test_records_at_hand_and_elsewhere_in_commands(tmp_path: Path) -> None:
-    """Of a database: one run, and one dealt out; its groups by hand are refused."""
-    address = database(tmp_path / "a.duckdb", ALL)
-    source = [address, "--table", "scored", "--person", "who", "--per-person", 2]
-    for more in (["--client", "site"], ["--split", 4, "--seed", 1]):
-        content = content_of("evaluate", *source, *SETTINGS, "--epsilon", 8, *more)
-        assert content["person"] == {"records": 2, "epsilon_of_a_record": 4.0}
-    stored = from_database(address, "scored", **BY)
+def test_groups_at_hand_of_records_in_a_database_are_refused(tmp_path: Path) -> None:
+    stored = from_database(database(tmp_path / "a.duckdb", ALL), "scored", **BY)
     groups = tacit.Groups.from_arrays(ALL["ward"].to_numpy())
     with pytest.raises(DataError, match="need the records in memory"):
         tacit.evaluate_groups(stored, groups, tacit.FedAUC(1.0), per_person=2)

@@ -80,11 +80,7 @@ QUORUM, FILE = "min_clients = 2", 'file = "records.csv"'
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (
-            QUORUM,
-            "min_clients = 3",
-            r"plan\.toml:4: \[plan\] min_clients must be from 1 to 2, got 3",
-        ),
+        (QUORUM, "min_clients = 3", r"toml:4: \[plan\] min_clients must be from 1 to 2, got 3"),
         (QUORUM, "colluders = 1", r":4: \[plan\] colluders must be from 0 to 0, got 1"),
         (QUORUM, "quorum = 2", r":4: \[plan\] unknown key 'quorum'"),
         (QUORUM, 'on_loss = "panic"', "on_loss must be one of fail, restart, got 'panic'"),
@@ -126,11 +122,7 @@ def of_five(*lines: str, protocol: str = "score-histogram") -> str:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (
-            "min_clients = 3",
-            r":3: \[plan\] min_clients must be at least 4 of 5 clients of which 1 may",
-        ),
-        ("min_clients = 2\ncolluders = 0", "at least 3 of 5 clients of which 0 may collude, got 2"),
+        ("min_clients = 3", r":3: \[plan\] min_clients must be at least 4 of 5 clients"),
         ("colluders = 3\nmin_clients = 4", ":4: .* at least 5 of 5 clients of which 3 may collu"),
         ("colluders = 4", r":3: \[plan\] colluders must be from 0 to 3, got 4"),
     ],
@@ -150,26 +142,9 @@ def test_a_plan_names_who_may_collude_and_for_how_many_records_sums_have_room(
     assert read(tmp_path, of_five("min_clients = 2", protocol="dpauc")).min_clients == 2
 
 
-ODD = """\
-true
-"x"
-""
-5
--1
-1.5
-nan
-inf
-[]
-[1]
-[true]
-["a"]
-[[1]]
-[0.0, nan]
-{}
-{a = 1}
-1979-05-27
-1000000000000000000
-""".splitlines()
+PLAIN = ["true", '"x"', '""', "5", "-1", "1.5", "nan", "inf", "1979-05-27", "1000000000000000000"]
+NESTED = ["[]", "[1]", "[true]", '["a"]', "[[1]]", "[0.0, nan]", "{}", "{a = 1}"]
+ODD = [*PLAIN, *NESTED]
 """Values of every type that TOML has."""
 
 PROTOCOL_SETTINGS = [
@@ -248,19 +223,11 @@ def test_a_party_file_is_read_relative_to_itself(tmp_path: Path) -> None:
         ("epsilon = 3.0", "epsilon = -1", "epsilon must be from 0 to inf, got -1"),
         ("epsilon = 3.0", "epsilon = 0.0", "a limit's epsilon must be positive, got 0"),
         ('dataset = "registry"', "", r":5: \[data\] 'dataset' is missing"),
-        (
-            'dataset = "registry"',
-            'dataset = "registry"\ndecimal = "."\nseparator = "7"',
-            r":9: \[data\] separator must be no part of numbers, got '7'",
-        ),
+        (FILE, f'{FILE}\ndecimal = "."\nseparator = "7"', ":8: .* must be no part of numbers"),
         ("[limit]", "[limits]", r"unknown table \[limits\]"),
         ('name = "a"', 'name = "a"\nepsilon = 3', "unknown key 'epsilon'"),
         *(
-            (
-                "[limit]",
-                f"[mpc]\nlisten = {value}\n[limit]",
-                r"\[mpc\] listen must be host:port, got",
-            )
+            ("[limit]", f"[mpc]\nlisten = {value}\n[limit]", "listen must be host:port, got")
             for value in ('":70"', '"north:0"', '"north:65536"', "7070")
         ),
         ("[limit]", '[mpc]\npeers = ["south"]\n[limit]', "peers must be host:port, got 'south'"),
