@@ -8,7 +8,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 from tacit.privacy import composition
-from tacit.privacy.cost import cost_line
+from tacit.privacy.cost import HIDDEN, cost_line
 from tacit.privacy.shuffling import Shuffled
 from tacit.reporting.comparing import Difference
 from tacit.results.estimate import Estimate, Interval, bounds_line, decimals, higher_of
@@ -22,17 +22,6 @@ EXACT_DIGITS = 200
 
 CERTAIN = 0.9999
 """A statement of higher probability than this is called practically certain."""
-HIDDEN = {
-    "label": "whether any one record's label is 0 or 1",
-    "record": "whether any one record is in the data at all",
-    "replace": "what any one record contains",
-    "score": "any one record's score; labels are open",
-    "person": "whether any one person's records at a client are in the data at all",
-    "person-label": "whether the labels of any one person's records at a client are 0 or 1",
-    "person-replace": "what any one person's records at a client contain, not how many count",
-    "person-score": "the scores of any one person's records at a client; labels are open",
-}
-"""What each adjacency keeps deniable."""
 NOISE = {
     "system": "exact, from the operating system",
     "simulated": "simulated; it protects no record",
