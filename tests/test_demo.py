@@ -12,9 +12,7 @@ from tacit.cli import main
 README = Path(__file__).parents[1] / "README.md"
 
 
-def test_the_demo_prints_tables_and_saves_a_picture_and_a_report(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_demo_prints_and_saves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(main, ["demo", "--seed", "0"], catch_exceptions=False)
     assert result.exit_code == 0, result.stderr

@@ -20,9 +20,7 @@ WRITERS: dict[Writer, int] = {
 
 
 @pytest.mark.parametrize("write", WRITERS)
-def test_a_file_is_on_disk_on_return(
-    write: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_on_disk(write: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The content before the name, whatever rights new files have."""
     path, synced = tmp_path / "new" / "secret", []
 

@@ -36,9 +36,7 @@ def without_tenseal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["bfv", "ckks"])
-def test_without_tenseal_the_error_says_how_to_install_it(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, scheme: str
-) -> None:
+def test_tenseal_is_an_extra(folder: Path, monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
     without_tenseal(monkeypatch)
     options = (*PUBLISHED, "--most-records", 1000, "--scheme", scheme)
     sentence = refused("north.csv", "--split", 3, *options)

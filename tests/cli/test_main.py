@@ -178,7 +178,7 @@ def test_a_full_disk_loses_only_the_picture(folder: Path, monkeypatch: pytest.Mo
     assert not list(folder.glob(".*"))
 
 
-def test_an_interrupt_while_a_file_is_written_leaves_no_draft(
+def test_an_interrupted_file_leaves_no_draft(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = OutputFile(str(tmp_path / "map.json"))

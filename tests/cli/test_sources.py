@@ -31,9 +31,7 @@ def test_the_statement_and_its_counts(tmp_path: Path) -> None:
     assert json.loads(made.stdout)["auc"]["value"] == alone["auc"]["value"]
 
 
-def test_a_request_to_terminate_leaves_no_temporary_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_termination_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They may hold records that an engine sorts."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()

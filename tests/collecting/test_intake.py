@@ -182,7 +182,7 @@ def test_a_sealed_batch_holds_the_reports_without_their_order(folder: Folder) ->
 
 
 @pytest.mark.parametrize("calls", range(10))
-def test_sealing_may_be_interrupted_anywhere(
+def test_sealing_is_interrupted(
     folder: Folder, monkeypatch: pytest.MonkeyPatch, calls: int
 ) -> None:
     """Whatever was written when the process died, each report is there once, then and later."""
@@ -249,9 +249,7 @@ def test_a_flipped_bit_in_a_sealed_batch_is_refused(tmp_path: Path) -> None:
                 read(path)
 
 
-def test_a_disk_that_is_full_when_a_batch_is_sealed_loses_and_doubles_nothing(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_loses_no_report(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     """The group that fills a log is stored, also where there is no room for another log."""
     intake, messages = Intake(folder, seal_every=3), support.messages_of(folder, 4)
     with monkeypatch.context() as patch:
@@ -327,9 +325,7 @@ def test_a_folder_has_one_collector(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert CliRunner().invoke(serve_campaign, start).exit_code == 0
 
 
-def test_a_report_that_a_crash_cut_is_said_and_may_come_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_report_that_a_crash_cut_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "serve", lambda *arguments: None)
     start = [str(CAMPAIGN), "--folder", str(tmp_path)]
     CliRunner().invoke(serve_campaign, start)

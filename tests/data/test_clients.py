@@ -22,9 +22,7 @@ def refused(message: str) -> Any:
 
 
 def three() -> Any:
-    return Clients.from_arrays(
-        [0.1, 0.2, 0.3, 0.4, 0.5], [0, 1, 1, 0, 1], ["b", "a", "b", "c", "b"]
-    )
+    return Clients.from_arrays([0.1, 0.2, 0.3, 0.4, 0.5], [0, 1, 1, 0, 1], [*"babcb"])
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30))

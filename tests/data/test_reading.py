@@ -229,10 +229,8 @@ def test_scores_of_any_numeric_type_are_read_as_float64(folder: Path, scores: An
 def test_whole_numbers_that_would_round_are_refused(folder: Path, name: str, size: int) -> None:
     """2**53 and 2**53 + 1 are one float64: records of different scores would tie."""
     save(name, {"score": [1, size], "label": [0, 1]})
-    message = (
-        f"scores that are whole numbers must be below 2**53 in size, got {size} in {at(name, 2)}"
-    )
-    with refused(message):
+    bound = "scores that are whole numbers must be below 2**53 in size"
+    with refused(f"{bound}, got {size} in {at(name, 2)}"):
         read(name)
     save(name, {"score": [1 - 2**53, 2**53 - 1], "label": [0, 1]})
     np.testing.assert_array_equal(read(name).scores, [1 - 2**53, 2**53 - 1])

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tacit_studies import TABLES, Beside, Row, Target
+from tacit_studies import TABLES, Row, Target
 from tests.docs import generator
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -80,17 +80,6 @@ def test_a_result_is_kept_and_gives_its_rows_and_targets_back(tmp_path: Path) ->
     file.write_text(file.read_text().replace("1.1235", "1.05"))
     assert GENERATOR.Result.read(file).measured()[-1].met
     assert "None." in "\n".join(GENERATOR.misses([GENERATOR.Result.read(file)]))
-
-
-def test_errors_beside_floors_are_kept_with_what_was_before(tmp_path: Path) -> None:
-    missed = Beside("floor", "a", "std", 3.0, at_most=2.0, floor=1.0, before=9.0, reason="x|y")
-    met = Beside("floor", "b", "std", 1.5, at_most=2.0)
-    made = result([missed.to_dict(), met.to_dict()])
-    made.write(tmp_path)
-    assert GENERATOR.Result.read(tmp_path / made.file).measured() == [missed, met]
-    text = "\n".join(GENERATOR.section(made))
-    assert "| a | std | 9 | 2 | 3 | 1 | **no** | x\\|y |" in text
-    assert "| b | std | none | 2 | 1.5 | none | yes |" in text
 
 
 def test_rows_of_one_name_are_refused() -> None:

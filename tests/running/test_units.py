@@ -74,9 +74,7 @@ def test_a_plan_that_ranks_may_take_another_unit(wanted: str) -> None:
         (ExactAUC(), "percent", None),
     ],
 )
-def test_a_unit_that_cannot_be_converted_is_declined_with_a_fixed_sentence(
-    protocol: Protocol, plan: str, word: str | None
-) -> None:
+def test_an_inconvertible_unit_is_declined(protocol: Protocol, plan: str, word: str | None) -> None:
     """A plan of another unit than probabilities needs a word of every party."""
     units = [plan, word, plan]
     run = rehearse(hospitals(), protocol, unit=plan, units=units, min_clients=2)

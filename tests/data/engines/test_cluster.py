@@ -212,9 +212,7 @@ def test_a_worker_that_is_lost_once_changes_nothing(cluster: Any, tmp_path: Path
 
 
 @pytest.mark.parametrize("depth", [1, 6, 11])
-def test_a_statement_of_spark_finds_the_cells_of_a_search(
-    spark: Spark, depth: int, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_spark_finds_cells(spark: Spark, depth: int, capfd: pytest.CaptureFixture[str]) -> None:
     """To the last bit, also where edges are equal, infinite or neighbouring doubles."""
     random = np.random.default_rng(depth)
     size = (1 << depth) - 1

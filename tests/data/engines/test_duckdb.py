@@ -181,9 +181,7 @@ def test_a_table_that_grew_before_it_is_read_is_declined(later: str, tmp_path: P
     ],
 )
 @pytest.mark.parametrize("edges", [10, 1 << 14])
-def test_a_query_that_is_not_deterministic_is_told_from_a_table_that_changed(
-    later: str, sentence: str, edges: int, tmp_path: Path
-) -> None:
+def test_nondeterministic_queries(later: str, sentence: str, edges: int, tmp_path: Path) -> None:
     address = database(tmp_path / "a.duckdb", table(100))
     stored = from_database(address, query="SELECT * FROM scored LIMIT 90")
     relation = replace(stored.stored._relation, table=f"(SELECT * {later}) AS t")  # type: ignore[attr-defined]
@@ -294,9 +292,7 @@ def test_secure_sums_of_ranks_are_those_in_memory(unit: str, tmp_path: Path, no_
 
 @pytest.mark.parametrize("name", RANKING)
 @pytest.mark.parametrize("units", [("log-odds", "probability"), ("percent", "log-odds")])
-def test_converted_scores_are_ranked_as_in_memory(
-    name: str, units: tuple[str, str], tmp_path: Path, no_room: None
-) -> None:
+def test_converted_ranks(name: str, units: tuple[str, str], tmp_path: Path, no_room: None) -> None:
     """Rounding puts some images out of order, and makes others equal."""
     records, (unit, target) = table(6000, seed=5), units
     near = np.nextafter(0.5, 1) + np.arange(6000) % 40 * 2.0**-52

@@ -38,17 +38,6 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_records_read_into_memory_have_their_groups(file: Path) -> None:
-    stored = from_database(f"duckdb://{file}", "scored", **BY_WARD)
-    read = stored.part(0, stored.count)
-    assert read.categories is not None and ALL.categories is not None
-    assert read.categories.names == GROUPS
-    for group in range(3):
-        inside = read.categories.of_record == group
-        expected = ALL.categories.of_record == group
-        assert np.array_equal(np.sort(read.scores[inside]), np.sort(ALL.scores[expected]))
-
-
 @pytest.mark.parametrize(
     ("change", "names", "message"),
     [

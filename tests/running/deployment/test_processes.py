@@ -307,9 +307,7 @@ def heard(line: str, said: str) -> dict[str, str]:
 
 
 @pytest.mark.thorough
-def test_three_sites_join_by_one_file_each(
-    tmp_path: Path, record_property: Callable[[str, object], None]
-) -> None:
+def test_three_sites_join(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
     (tmp_path / "examples").symlink_to(processes.HOSPITALS.parent)
     port, lines, codes = str(programs.free_port()), commands(), dict[str, str]()
     assert len(lines) == MOST_COMMANDS

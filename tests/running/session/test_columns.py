@@ -97,9 +97,7 @@ def test_a_value_outside_the_plan_costs_nothing(tmp_path: Path, protocol: str, v
         (GROUPS, "", "has the groups day, night, and the file of 'a' names no column of them"),
     ],
 )
-def test_columns_that_do_not_suit_the_plan_are_refused_by_words_alone(
-    tmp_path: Path, protocol: str, columns: str, sentence: str
-) -> None:
+def test_unsuitable_columns(tmp_path: Path, protocol: str, columns: str, sentence: str) -> None:
     federated(tmp_path, protocol, columns)
     records_of(tmp_path).unlink()  # no record is read
     with pytest.raises(toml_source.PlanError, match=sentence):

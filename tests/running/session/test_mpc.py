@@ -84,9 +84,7 @@ def test_what_comes_again_is_not_computed_again(faults: list[Fault]) -> None:
     ],
     ids=["before anybody pays", "in the computation"],
 )
-def test_a_party_that_vanishes_ends_the_run_and_what_was_paid_stays(
-    fault: Fault, said: str, paid: tuple[int, ...]
-) -> None:
+def test_a_vanished_party_ends_the_run(fault: Fault, said: str, paid: tuple[int, ...]) -> None:
     ledgers = Books()
     with pytest.raises(coordinator.RunError, match=said):
         run([fault], ledgers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,12 +60,10 @@ def limit_at(home: Path, adjacency: str) -> None:
 def test_a_party_that_restarts_counts_the_same_records_in_every_round(protocol: Protocol) -> None:
     """Without noise the run gives what the simulation finds about these counted records."""
     clients, states = visits(), [ClientState() for _ in range(4)]
-    run = rehearse(
-        clients, protocol, noise=lambda _: NoNoise(), state=states, restarts=True, per_person=2
-    )
-    alone = [
-        counted_clients(clients.part(k, k + 1), 2, ClientState(), NoNoise())[0] for k in range(4)
-    ]
+    kept: dict[str, Any] = {"state": states, "restarts": True, "per_person": 2}
+    run = rehearse(clients, protocol, noise=lambda _: NoNoise(), **kept)
+    parts = [clients.part(k, k + 1) for k in range(4)]
+    alone = [counted_clients(part, 2, ClientState(), NoNoise())[0] for part in parts]
     together = Clients.concatenate(alone)
     assert together.records < clients.records
     found = simulate(together, per_record(protocol, 2), NoNoise())

@@ -382,9 +382,7 @@ def test_a_forged_answer_ends_the_session_and_the_honest_one_is_not_opened(tmp_p
     disk.desk_of(tmp_path, 0).answer(another[0])
 
 
-def test_of_sessions_that_began_before_a_refusal_none_is_opened(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_nothing_opens_after_a_refusal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Each would be another attempt: also for a party that lost its note of the first one."""
     identity, first = first_messages(tmp_path)
     for desk in disk.desks_of(tmp_path):
@@ -414,9 +412,7 @@ def test_no_stored_state_has_the_identity_key(tmp_path: Path, settings: str) -> 
     assert stored >= 3
 
 
-def test_a_party_killed_while_it_opens_does_not_get_the_session_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_party_loses_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the answer that killed it was a free attempt."""
 
     def killed(*_: Any) -> float:
@@ -563,7 +559,5 @@ def test_a_killed_party_replies_after_its_debit(tmp_path: Path, protocol: str, m
         finished += not has_declined
         assert has_declined or coordinator.server_result
     assert len(paid) >= replies
-    answered = (
-        {"0 share_scores", "1 noisy_rank_sums"} if protocol == disk.FEDAUC else {"2 summed_trees"}
-    )
-    assert answered <= set(paid)
+    of_ranks = {"0 share_scores", "1 noisy_rank_sums"}
+    assert (of_ranks if protocol == disk.FEDAUC else {"2 summed_trees"}) <= set(paid)

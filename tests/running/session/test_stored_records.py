@@ -133,9 +133,7 @@ def spent(home: Path) -> float:
     return sum(line.epsilon for line in desks.messages_in(home))
 
 
-def test_a_run_sorts_once_and_opens_nothing_for_messages_that_read_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_sorts_once_and_opens_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another run about the same records does not sort, and knows them by another name."""
     passes = []
     for name in ("__init__", "ascending", "counts", "batches"):

@@ -29,10 +29,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from fractions import Fraction
 from tacit.crypto.identities import Identity
-from tacit.privacy.mechanisms.response import Bits, Choices, UniformIntegers
-from tacit.privacy.mechanisms.gaussian import DiscreteGaussian, Normal
-from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace, PolyaShare
-from tacit.privacy.mechanisms.laplace import Staircase
+from tacit.privacy.mechanisms import *
 from tacit.privacy.noise import SystemNoise
 
 COPIED = np.random.default_rng()

@@ -58,9 +58,7 @@ def test_no_bytes_make_an_invitation_by_chance(content: bytes) -> None:
         (lambda fields: fields.update(server="h"), "HOST:PORT, got 'h'"),
     ],
 )
-def test_a_changed_invitation_is_refused(
-    change: Callable[[dict[str, object]], object], reason: str
-) -> None:
+def test_changed_invitations(change: Callable[[dict[str, object]], object], reason: str) -> None:
     fields = json.loads(invited().to_bytes())
     change(fields)
     with pytest.raises(letters.LetterError, match=reason):
