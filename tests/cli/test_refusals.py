@@ -111,9 +111,6 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
             for text in ("north", "=north.db", "north=", "north=second.db")
         ),
     ),
-    f"evaluate north.csv south.csv {DPAUC} --engine spu": (
-        ("", "computes nothing between clients"),
-    ),
     "evaluate north.csv --protocol fedauc --trust mpc --epsilon 20 --allocation": (
         # the server knows no ranks here; the protocol that has allocations sends them all
         ("adaptive", "--allocation cannot be used with --protocol fedauc; published-fedauc has it"),

@@ -159,12 +159,7 @@ REACHED: dict[str, tuple[dict[str, Any], list[Cost], Cost, str]] = {
         r"delta 0, rho 0\.015 are spent$",
     ),
     "delta": ({"epsilon": 10.0, "delta": 1e-6}, [GAUSSIAN], GAUSSIAN, "delta 6e-07"),
-    "a free step that shows scores": (
-        {"epsilon": 2.0},
-        [],
-        Cost(0.0, adjacency=LABEL),
-        "epsilon 0,",
-    ),
+    "a step that shows scores": ({"epsilon": 2.0}, [], Cost(0.0, adjacency=LABEL), "epsilon 0,"),
     "no rho": (
         {"epsilon": 5.0, "delta": 1e-6, "accounting": "zcdp"},
         [Cost(1.0, 1e-9, RECORD, 0.01)],
@@ -247,14 +242,6 @@ def test_all_limits_of_a_data_set_hold(ledger: Ledger, clock: Clock) -> None:
         clock.seconds += DAY
     with pytest.raises(entries.LimitError, match="in 365 days, 0:00:00 is epsilon 3"):
         ledger.debit(asked("3"))
-
-
-def test_limits_are_of_one_data_set(ledger: Ledger) -> None:
-    for name in ("one", "two"):
-        ledger.limit(name, 1.0)
-        ledger.debit(asked(name, dataset=name, fingerprint=name[:1].encode() * 32))
-    assert ledger.datasets() == ["one", "two"]
-    assert [ledger.spending(name)[0].epsilon for name in ("one", "two")] == [1.0, 1.0]
 
 
 def test_concentrated_sums_allow_more_small_debits(path: Path) -> None:
@@ -364,10 +351,8 @@ def test_neither_records_nor_asks_are_in_the_book(path: Path) -> None:
     query = b"ranks of your records: 17, 42"
     with Ledger(path) as ledger:
         ledger.limit("registry", 1.0)
-        entry = asked(
-            fingerprint=ledger.fingerprint(scores, labels), request=entries.request_digest(query)
-        )
-        ledger.debit(entry)
+        records, request = ledger.fingerprint(scores, labels), entries.request_digest(query)
+        ledger.debit(asked(fingerprint=records, request=request))
         stored = b"".join(file.read_bytes() for file in path.parent.iterdir())
     plain = canonical_records(scores, labels)
     digests = (entries.request_digest(plain), entries.request_digest(query))
