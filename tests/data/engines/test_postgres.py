@@ -16,7 +16,7 @@ import tacit
 from tacit.data.clients import Clients
 from tacit.data.engines.connections import PostgresEngine
 from tacit.data.engines.opening import from_database, public_address
-from tacit.data.engines.statements import ConstantTable
+from tacit.data.engines.pieces import ConstantTable
 from tacit.data.errors import DataError
 from tacit.data.reading import read
 from tacit.running.session.party_file import PartyFile, read_records

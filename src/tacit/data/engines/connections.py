@@ -29,6 +29,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import duckdb
 import pyarrow as pa
 
+from tacit.data.engines.pieces import ConstantTable
 from tacit.data.engines.ranking import Ascending
 from tacit.data.engines.statements import (
     BOOLEAN,
@@ -37,7 +38,6 @@ from tacit.data.engines.statements import (
     NUMBER,
     POSTGRES,
     TEXT,
-    ConstantTable,
     Relation,
     plain_text,
 )
@@ -76,7 +76,7 @@ def interruptible(work: Callable[[], Answer], interrupt: Callable[[], object]) -
             del future
 
 
-MEMORY = "250MB"
+MEMORY = "200MB"
 """Memory of the engine; what needs more goes to a temporary folder, which is removed."""
 
 NO_PROXY = "none"

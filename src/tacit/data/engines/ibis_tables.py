@@ -20,7 +20,8 @@ import pyarrow as pa
 
 from tacit.data.engines import statements
 from tacit.data.engines.connections import without_user
-from tacit.data.engines.statements import DIALECTS, DUCKDB, ConstantTable, Dialect, Relation
+from tacit.data.engines.pieces import ConstantTable
+from tacit.data.engines.statements import DIALECTS, DUCKDB, Dialect, Relation
 from tacit.data.errors import DataError
 from tacit.data.tables import reason
 from tacit.extras import extra

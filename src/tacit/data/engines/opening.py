@@ -319,28 +319,26 @@ def stored_clients(
     if any(isinstance(value, Mapping) for value in vars(columns).values()):
         return None
     read = _columns_of(**groups, **vars(columns))
+    if not stays(sources, read, only_counts):
+        return None
     if is_address(sources[0]):
-        database = DatabaseTable(sources[0], table, query)
-        return database_clients(database, read, progress) if _is_known(read) else None
-    return file_clients(sources, read, progress) if stays(sources, read, only_counts) else None
-
-
-def _is_known(columns: Columns) -> bool:
-    """Whether an engine reads values that are written so."""
-    return columns.form == FileForm(columns.form.positive)
+        return database_clients(DatabaseTable(sources[0], table, query), read, progress)
+    return file_clients(sources, read, progress)
 
 
 def stays(sources: Sequence[str], columns: Columns, only_counts: bool) -> bool:
-    """Whether records of files stay there: of patterns and folders, and if only counted, of large.
+    """Whether records stay: of databases, patterns and folders, and of large files if only counted.
 
     Parameters
     ----------
-    sources : files, patterns and folders.
-    columns : what is read of them.
+    sources : files, patterns and folders, or one address of a database.
+    columns : what is read of them, in values that an engine can read.
     only_counts : whether they are only counted.
     """
-    if not _is_known(columns):
+    if columns.form != FileForm(columns.form.positive):
         return False
+    if is_address(sources[0]):
+        return True
     if any(map(is_pattern, sources)):
         return all(Path(file).suffix.lower() in PARQUET for file in matched(sources))
     return only_counts and is_large(sources)

@@ -1,7 +1,6 @@
 """Statements that count, check and list the records of a table, in the dialects of engines.
 
-How engines write names, numbers and types in SQL; small tables of numbers are given with a
-statement, or written into it.
+How engines write names, numbers and types in SQL.
 
 A record's cell is found by a balanced tree of comparisons with the cells' edges: as many
 comparisons as the logarithm of the number of cells. The edges are doubles with all of their digits,
@@ -13,10 +12,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from textwrap import indent
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.errors import DataError
@@ -189,52 +186,6 @@ DIALECTS = {
     each.name: each for each in (DUCKDB, POSTGRES, BIGQUERY, SNOWFLAKE, DATABRICKS, SPARK, TRINO)
 }
 """All engines for which statements are written, by name."""
-
-
-@dataclass(frozen=True, eq=False)
-class ConstantTable:
-    """Columns of whole numbers and doubles under a name.
-
-    Parameters
-    ----------
-    name : of the table.
-    columns : arrays of one length, by name.
-    """
-
-    name: str
-    columns: dict[str, NDArray[Any]]
-
-    def source(self, dialect: Dialect) -> str:
-        """The table as a statement reads it: its name, where the engine is given it, or its rows.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> table = ConstantTable("t", {"i": np.array([0]), "x": np.array([0.5])})
-        >>> table.source(DUCKDB)
-        't'
-        >>> print(table.source(POSTGRES))
-        (SELECT i, CAST(x AS double precision) AS x FROM (VALUES
-          (0, 0.5e0)
-        ) AS listed(i, x)) AS t
-        """
-        if dialect.given_tables:
-            return self.name
-        written = [
-            map(str if _whole(column) else dialect.literal, column.tolist())
-            for column in self.columns.values()
-        ]
-        rows = ",\n  ".join(f"({', '.join(row)})" for row in zip(*written, strict=True))
-        cast = ", ".join(
-            name if _whole(column) else f"CAST({name} AS {dialect.number}) AS {name}"
-            for name, column in self.columns.items()
-        )
-        listed = ", ".join(self.columns)
-        return f"(SELECT {cast} FROM (VALUES\n  {rows}\n) AS listed({listed})) AS {self.name}"
-
-
-def _whole(column: NDArray[Any]) -> bool:
-    return column.dtype.kind == "i"
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,7 @@ class Stored(Protocol):
         pieces : the whole numbers, of images.
         maps : through which scores go one after another.
         """
+        return None
 
     def batches(self) -> Iterator[Clients]:
         """All records, in batches of all K clients, some of which are without records in them."""
