@@ -209,6 +209,8 @@ class Clients:
         missing: Literal["refuse", "drop"] = "refuse",
         *,
         form: FileForm = PLAIN,
+        group: str | None = None,
+        group_names: Sequence[str] = (),
     ) -> Clients:
         """Clients from a pandas, polars or Arrow table (anything with an Arrow stream).
 
@@ -222,11 +224,13 @@ class Clients:
         person : the column that names whose record it is; None where nothing is said.
         form : how values are written that are text, such as the words for labels.
         missing : what is done with records without a score or label, as ``tacit.read`` takes it.
+        group, group_names : the column of private groups, and their agreed names.
         """
         # imports of Arrow are slow, and clients may be of arrays
         tables, reading = map(import_module, ("tacit.data.tables", "tacit.data.reading"))
         drop = reading.check_rule(missing)
-        named = reading.Columns((score,), label, client, second, None, person, drop, form, unit)
+        names = (label, client, second, group, person)
+        named = reading.Columns((score,), *names, drop, form, unit, tuple(group_names))
         made: Clients = reading.clients_of_table(tables.table_of_frame(frame), named)
         return made
 

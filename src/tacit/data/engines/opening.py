@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import glob
 import os
+import runpy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from tacit.data.categories import texts_of
 from tacit.data.columns import Columns
+from tacit.data.engines.adding import cluster_of, named_errors
 from tacit.data.engines.records import (
     Engine,
     EngineRecords,
@@ -44,8 +46,10 @@ PASSWORD = "TACIT_DATABASE_PASSWORD"  # noqa: S105 -- its name
 """The variable of the environment that has the password of a warehouse."""
 IBIS_PREFIX = "ibis+"
 """What precedes the address of a warehouse, as Ibis takes it."""
-FILE_PREFIXES = (DUCKDB_PREFIX, f"{IBIS_PREFIX}{DUCKDB_PREFIX}")
-"""What precedes the file of a database."""
+PYTHON_PREFIX = "python:"
+"""What precedes the file of a program and, after a colon, its function that gives a table."""
+FILE_PREFIXES = (DUCKDB_PREFIX, f"{IBIS_PREFIX}{DUCKDB_PREFIX}", PYTHON_PREFIX)
+"""What precedes the file of a database or a program."""
 PARQUET = (".parquet", ".pq")
 PATTERN_SIGNS = "*?["
 
@@ -61,7 +65,7 @@ LARGE_BYTES = 100_000_000
 
 def is_address(source: str) -> bool:
     """Whether a source is a database's address."""
-    return source.startswith((*POSTGRES_PREFIXES, DUCKDB_PREFIX, IBIS_PREFIX))
+    return source.startswith((*POSTGRES_PREFIXES, DUCKDB_PREFIX, IBIS_PREFIX, PYTHON_PREFIX))
 
 
 def is_pattern(source: str) -> bool:
@@ -199,6 +203,8 @@ class DatabaseTable:
 
     def __str__(self) -> str:
         """What messages call it: without user and password."""
+        if self.address.startswith(PYTHON_PREFIX):
+            return self.address
         called = "a query" if self.table is None else f"table {self.table}"
         return f"{called} of {self.public_address}"
 
@@ -210,7 +216,7 @@ class DatabaseTable:
         ------
         DataError : for an address with a password.
         """
-        if self.address.startswith(DUCKDB_PREFIX):
+        if self.address.startswith((DUCKDB_PREFIX, PYTHON_PREFIX)):
             return self.address
         return public_address(self.address)
 
@@ -357,7 +363,8 @@ def from_database(
     ----------
     address : ``postgresql://user@host:port/database``, ``duckdb://file``, or ``ibis+`` with an
         address of Ibis, without a password: libpq takes that from ``PGPASSWORD`` or from the file
-        that ``PGPASSFILE`` names, Ibis from ``TACIT_DATABASE_PASSWORD``.
+        that ``PGPASSFILE`` names, Ibis from ``TACIT_DATABASE_PASSWORD``. Or ``python:file:name``: a
+        function of a program, which is run, and gives what ``from_table`` takes.
     table : the table, with its schema before a dot; or
     query : a query that gives the records.
     progress : begins a pass over so many records, and receives how many more were read.
@@ -377,27 +384,41 @@ def database_clients(
     database: DatabaseTable, columns: Columns, progress: Progress = unshown, known: Known = None
 ) -> StoredClients:
     """``from_database`` of columns that are put together; ``known`` as ``EngineRecords`` has it."""
+    if database.address.startswith(PYTHON_PREFIX):
+        file, _, function = database.address.removeprefix(PYTHON_PREFIX).rpartition(":")
+        with named_errors(database.address):
+            return _table_clients(runpy.run_path(file)[function](), columns, progress, known)
     engine = database.opened(_memory_of(columns))
     return _clients_of(engine, columns, {"": database.table or "query"}, progress, known)
 
 
-def from_ibis(table: Any, progress: Progress = unshown, **columns: Any) -> StoredClients:
-    """Clients whose records stay in a warehouse.
+def from_table(table: Any, progress: Progress = unshown, **columns: Any) -> StoredClients:
+    """Clients whose records stay on a cluster, or in a warehouse.
 
     Parameters
     ----------
-    table : a table expression of Ibis: ``connection.table(...)``, ``connection.sql(...)``, or what
-        is made of them.
+    table : a Spark frame, a Ray dataset, or a table expression of Ibis: ``connection.table(...)``,
+        ``connection.sql(...)``, or what is made of them.
     progress, columns : as ``from_database`` takes them.
 
     Raises
     ------
     DataError : for a table that cannot be read, and for records that cannot be used.
     """
+    return _table_clients(table, _columns_of(**columns), progress)
+
+
+def _table_clients(
+    table: Any, columns: Columns, progress: Progress, known: Known = None
+) -> StoredClients:
+    if type(table).__module__.partition(".")[0] != "ibis":
+        from tacit.data.engines.cluster import ClusterRecords  # noqa: PLC0415 -- few need it
+
+        return StoredClients(ClusterRecords(cluster_of(table), columns), columns.unit)
     from tacit.data.engines.ibis_tables import IbisEngine  # noqa: PLC0415 -- slow to import
 
     engine = IbisEngine("the table of Ibis", table)
-    return _clients_of(engine, _columns_of(**columns), {"": "table"}, progress)
+    return _clients_of(engine, columns, {"": "table"}, progress, known)
 
 
 def from_files(

@@ -44,6 +44,7 @@ class Stored(Protocol):
     left_out : as ``Clients`` has it.
     by_class : whether the groups are classes, of each of which records have a score.
     knows_persons : whether it is known whose records they are.
+    listed : whether records can be had one by one.
     sizes, positives : records, and positives among them, of every client, shape (K,).
     ends : the least and the largest score there is, or can be.
     """
@@ -55,6 +56,7 @@ class Stored(Protocol):
     ends: tuple[float, float]
     knows_persons: bool
     by_class: bool = False
+    listed: bool = True
 
     SUMMARY: ClassVar[tuple[str, ...]] = (
         *("names", "groups", "sizes", "positives", "ends", "knows_persons", "by_class", "left_out"),

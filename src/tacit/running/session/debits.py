@@ -152,6 +152,8 @@ def fingerprint(ledger: Ledger, records: Clients) -> bytes:
     if isinstance(records, StoredClients) and isinstance(records.stored, CountedRecords):
         counts = records.stored.by_cell.ravel()
         return ledger.fingerprint(np.arange(counts.size), counts)
+    if isinstance(records, StoredClients) and not records.stored.listed:
+        return records.stored.digest(ledger.secret_of("the fingerprint of records"))
     has_more = bool(records.scored_classes) or records.second_as_scores is not None
     if isinstance(records, StoredClients) and records.count == 1 and not has_more:
         listed = ((each.scores, each.labels) for each in records.ranking.listed())

@@ -20,6 +20,7 @@ from tacit.data.columns import RULES, Columns
 from tacit.data.engines.counts_file import read_counts
 from tacit.data.engines.opening import (
     PATTERN_SIGNS,
+    PYTHON_PREFIX,
     DatabaseTable,
     database_clients,
     file_clients,
@@ -190,8 +191,9 @@ def _database(data: toml_source.Table, home: Path) -> DatabaseTable:
     address = data.text("records")
     if not is_address(address):
         data.refuse("records", "records must begin with postgresql:// or duckdb://")
-    if ("table" in data.values) == ("query" in data.values):
-        data.refuse("records", "records needs table or query, one of them")
+    given = sum(key in data.values for key in ("table", "query"))
+    if given != (not address.startswith(PYTHON_PREFIX)):
+        data.refuse("records", "records needs table or query, one of them; python: needs none")
     passfile = data.optional("passfile")
     named = DatabaseTable(
         address,
