@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from numpy.typing import NDArray
 
-from tacit import Clients, DataError, ExactAUC, evaluate
+from tacit import Clients, ExactAUC, evaluate
 from tacit.protocol import ClientState, NoNoise, Query, Ragged
 from tacit.protocols.baselines import _bits_in_bytes, _unpacked, share_plain_records
 from tests.federations import federations
@@ -66,8 +66,3 @@ def test_classes_told_apart_without_a_mistake_are_warned_of() -> None:
     result = evaluate(Clients.from_arrays([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1]), ExactAUC())
     assert result.auc.interval(about="population") == (1.0, 1.0)
     assert "the interval about the population is too narrow" in result.warnings[-1]
-
-
-def test_the_exact_auc_needs_both_classes() -> None:
-    with pytest.raises(DataError, match="got 2 positive and 0 negative records"):
-        evaluate(Clients.from_arrays([0.1, 0.5], [1, 1]), ExactAUC())

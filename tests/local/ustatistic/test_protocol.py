@@ -316,23 +316,6 @@ def test_a_symbol_that_does_not_exist_is_refused() -> None:
         symbol_counts({"symbols": Ragged(np.array([0, 9], dtype=np.uint8), np.arange(3))}, 6)
 
 
-def test_weak_results_say_so() -> None:
-    clients = rated(40, 40)
-    said = {
-        kernel: evaluate(clients, UStatistic(listed(kernel), 0.1), seed=1).warnings[-1]
-        for kernel in ("gini", "kendall", "auc")
-    }
-    assert "no figure: " in said["gini"]
-    assert "holds every value in [-1, 1]" in said["kendall"]
-    assert "class" in said["auc"]
-    silent = [evaluate(clients, UStatistic(listed("auc"), 0.1), seed=s) for s in range(20)]
-    assert not all(result.has_signal for result in silent)
-    places = np.arange(4_000)
-    rare = Clients.from_arrays(places % 6, places < 60, places)
-    warned = evaluate(rare, UStatistic(listed("auc"), 1.0), seed=0).warnings[-1]
-    assert "the smaller class is estimated at" in warned or "not enough signal" in warned
-
-
 def test_bins_suit_the_number_of_records_not_of_clients() -> None:
     scores = np.linspace(0, 1, 5_000)
     few = Clients.split(scores, np.zeros(5_000), 3, seed=0)

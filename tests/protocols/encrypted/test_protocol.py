@@ -242,13 +242,6 @@ def test_numbers_that_no_honest_answer_holds_are_refused(changed: Products) -> N
         Scale(16).area(changed, perturbed=False)
 
 
-@pytest.mark.parametrize("form", ["masked", "masked, malicious", "malicious", "ckks"])
-def test_one_class_alone_has_no_auc(form: str) -> None:
-    data = Clients.from_arrays(np.linspace(0, 1, 20), np.ones(20), np.arange(20) % 2)
-    with pytest.raises(DataError, match="without both classes"):
-        run(data, VARIANTS[form](10, most_records=20))
-
-
 def test_overflow_is_refused_before_anything_is_sent() -> None:
     assert FheAUC(scheme=variants.CHECKED, most_records=11_863_283)._exact.runs == 2
     with pytest.raises(DataError, match="most_records is 500 for all parties"):
