@@ -87,8 +87,8 @@ def test_tiny_data_never_give_confident_nonsense(name: str) -> None:
         for seed in range(2):
             try:
                 result = evaluate(clients, protocol, seed=seed)
-            except DataError as error:
-                assert "undefined without both classes" in str(error), data
+            except DataError as refusal:
+                assert "undefined without both classes" in str(refusal), data
                 continue
             json.dumps(result.to_dict(), allow_nan=False)
             rows, said = result.to_rows(), " ".join(result.warnings)

@@ -6,13 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from numpy.typing import NDArray
 
 from tacit import Clients, ExactAUC, evaluate
-from tacit.protocol import ClientState, NoNoise, Query, Ragged
-from tacit.protocols.baselines import _bits_in_bytes, _unpacked, share_plain_records
-from tests.federations import federations
+from tacit.protocol import Ragged
+from tacit.protocols.baselines import _bits_in_bytes, _unpacked
 
 Floats = NDArray[np.float64]
 
@@ -33,18 +31,6 @@ def test_the_interval_of_published_ratings_is_the_published_one() -> None:
     assert result.sampling_error == pytest.approx(0.0307, abs=5e-5)
     low, high = result.interval(0.95, about="population")
     assert (low, high) == pytest.approx((0.83295, 0.95339), abs=5e-6)
-
-
-@given(clients=federations())
-@settings(max_examples=40, deadline=None)
-def test_labels_are_sent_as_bits_and_come_back(clients: Clients) -> None:
-    reply = share_plain_records.answer(
-        clients, Query(share_plain_records, ExactAUC()), NoNoise(), ClientState()
-    )
-    packed = reply["labels"]
-    assert isinstance(packed, Ragged)
-    assert packed.sizes.tolist() == [-(-size // 8) for size in clients.sizes]
-    np.testing.assert_array_equal(_unpacked(packed, clients.sizes), clients.labels)
 
 
 def test_a_client_sends_one_label_for_each_score() -> None:

@@ -280,18 +280,6 @@ def test_what_an_exact_second_round_leaves_is_the_second_order(private: bool) ->
     assert errors[2] / errors[1] == pytest.approx(4.0, rel=0.2)
 
 
-@pytest.mark.parametrize("private", [False, True])
-def test_numbers_lie_in_the_unit_interval_for_any_class_shares(private: bool) -> None:
-    for fraction in (1e-6, 0.03, 0.5, 0.97):
-        sizes = np.full((2, 1 if private else 2), 100)
-        plan = Influence(smooth_model(3, fraction), 1.0, private, False, sizes)
-        assert plan.borders.min() >= 0
-        assert plan.borders.max() <= 1
-        assert sum(float(numbers.masses.sum()) for numbers in plan.distributions) == pytest.approx(
-            len(plan.distributions)
-        )
-
-
 def test_hidden_error_is_small_for_smooth_scores_and_large_for_crowded_ones() -> None:
     edges = np.linspace(0, 1, CELLS + 1)
     smooth = ScoreModel(np.array(0.5), np.diff(1 - (1 - edges) ** 2), np.diff(edges**2))

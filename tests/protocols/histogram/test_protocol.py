@@ -14,7 +14,7 @@ from scipy import stats
 
 from tacit import Clients, ScoreHistogram, binormal_scores
 from tacit.counts.tree_budget import epsilon_by_level
-from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
+from tacit.privacy.noise import SimulatedNoise, SystemNoise
 from tacit.protocol import UNPROTECTED, ClientState, DataError, Histogram, SecureSum, ServerResult
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
@@ -76,14 +76,6 @@ class TestErrors:
         predicted = float(np.mean(server_result.positives_error))
         assert abs(server_result.positives.mean() - 8000) < 5 * predicted / math.sqrt(1000)
         assert server_result.positives.std() == pytest.approx(predicted, rel=0.12)
-
-    def test_sampling_errors_are_delong_s(self, clients: Clients) -> None:
-        exact = float(
-            simulate(clients, ScoreHistogram("exact-sum"), NoNoise()).server_result.sampling_error
-        )
-        for protocol in (SHARED, ScoreHistogram("local", 5.0)):
-            results = repeat_results(clients, protocol, 10, seed=1).sampling_error
-            assert float(results.mean()) == pytest.approx(exact, rel=0.1)
 
 
 def loss_of_counts(scale: float, share: float, distance: int = 1) -> float:
