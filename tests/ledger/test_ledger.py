@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 
 from tacit.ledger import entries
 from tacit.ledger.accounts import Amount, Window, amount
-from tacit.ledger.ledger import Ledger, canonical_records
+from tacit.ledger.ledger import Ledger
 from tacit.privacy.composition import largest_rho
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 
@@ -308,8 +309,9 @@ def test_a_refusal_is_noted_once_for_a_session_and_step(ledger: Ledger) -> None:
 def test_order_and_dtype_do_not_matter(order: list[int], dtype: Any) -> None:
     scores = np.array([0.1, 0.1, 0.3, -0.0, 1.0, 0.3, 0.5, 0.25])
     labels = np.array([0, 1, 1, 0, 1, 0, 0, 1], dtype=dtype)
-    expected = canonical_records(np.abs(scores), labels.astype(np.int64))
-    assert canonical_records(scores[order], labels[order]) == expected
+    with tempfile.TemporaryDirectory() as folder, Ledger(f"{folder}/book.db") as ledger:
+        expected = ledger.fingerprint(np.abs(scores), labels.astype(np.int64))
+        assert ledger.fingerprint(scores[order], labels[order]) == expected
 
 
 def test_any_change_matters(path: Path) -> None:
@@ -341,9 +343,9 @@ def test_any_change_matters(path: Path) -> None:
         ([[math.nan]], "finite numbers"),
     ],
 )
-def test_what_is_no_table_is_refused(columns: list[Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        canonical_records(*[np.array(column) for column in columns])
+def test_what_is_no_table_is_refused(path: Path, columns: list[Any], message: str) -> None:
+    with Ledger(path) as ledger, pytest.raises(ValueError, match=message):
+        ledger.fingerprint(*[np.array(column) for column in columns])
 
 
 def test_neither_records_nor_asks_are_in_the_book(path: Path) -> None:
@@ -354,9 +356,9 @@ def test_neither_records_nor_asks_are_in_the_book(path: Path) -> None:
         records, request = ledger.fingerprint(scores, labels), entries.request_digest(query)
         ledger.debit(asked(fingerprint=records, request=request))
         stored = b"".join(file.read_bytes() for file in path.parent.iterdir())
-    plain = canonical_records(scores, labels)
-    digests = (entries.request_digest(plain), entries.request_digest(query))
-    assert not any(secret in stored for secret in (scores.tobytes(), plain, query, *digests))
+    assert not any(
+        secret in stored for secret in (scores.tobytes(), query, entries.request_digest(query))
+    )
 
 
 def test_only_the_owner_may_read(path: Path) -> None:

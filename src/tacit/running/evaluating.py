@@ -32,7 +32,6 @@ from tacit.protocol.settings import known_settings
 from tacit.results import evaluation
 from tacit.results.run import LeftOut, Traffic
 from tacit.running.mpc.runner import NO_LEDGERS, Ledgers, run_mpc
-from tacit.running.session.debits import fingerprint
 from tacit.running.simulation import Run, replicate, simulate
 from tacit.running.spending import counted_clients, per_record, unit_of
 from tacit.running.units import result_unit, taken_by
@@ -173,7 +172,7 @@ class Setup:
         session = secrets.token_bytes(16)
         asked = protocols[0].name, "0 whole run", session.hex(), request_digest(session)
         with Ledger(self.ledger) as ledger:
-            mark = fingerprint(ledger, self.given)
+            mark, _ = self.given.marks(ledger.record_key)
             ledger.debit(Entry(known[0], mark, *asked, composition.stated_cost(cost, cost)))
 
     def evaluated(

@@ -246,8 +246,6 @@ class ClusterRecords(Stored):
         be used, a cluster that fails, and what it does not read.
     """
 
-    listed = False
-
     def __init__(self, cluster: Cluster, columns: Columns) -> None:
         if columns.second or columns.drop or len(columns.scores) > 1:
             beyond = "second values, scores of each class or missing values to leave out"
@@ -329,17 +327,12 @@ class ClusterRecords(Stored):
             warn_of_spread(int(at_two[0]))
         return ClusterRecords(drawn, replace(self._columns, person=None))
 
-    def digest(self, key: bytes) -> bytes:
-        """As ``Stored.digest``, whose key the workers get; it covers persons, where they are known.
-
-        Parameters
-        ----------
-        key : secret.
-        """
+    def marks(self, key: bytes) -> tuple[bytes, bytes]:
+        """As ``Stored.marks``, whose key the workers get; persons are read for them."""
         whole = copy(self)
         whole._reader = BatchReader(self._cluster.source, self._columns)
         whole._names = self._columns.names
-        return Stored.digest(whole, key)
+        return Stored.marks(whole, key)
 
     def pooled(self) -> ClusterRecords:
         """The same records as those of one client."""

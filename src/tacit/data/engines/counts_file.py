@@ -120,11 +120,12 @@ class CountedRecords(Stored):
             raise DataError(f"per_person must be {self.per_person} as counted, got {per_person}")
         return CountedRecords(self.edges, self.by_cell, self.names, self.ends, self.groups)
 
-    def digest(self, key: bytes) -> bytes:
-        """HMAC-SHA256 of the cells and their counts."""
-        content = b"".join(each.tobytes() for each in (self.edges, self.by_cell))
+    def marks(self, key: bytes) -> tuple[bytes, bytes]:
+        """Digests of the counts, and of all that is known of them."""
+        counts, edges = self.by_cell.tobytes(), self.edges.tobytes()
         shape = repr((self.by_cell.shape, self.ends, self.names, self.groups)).encode()
-        return hmac.digest(key, shape + content, "sha256")
+        whole = hmac.digest(key, shape + edges + counts, "sha256")
+        return hmac.digest(key, b"counts" + counts, "sha256"), whole
 
 
 def read_counts(
