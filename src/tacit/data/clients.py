@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Floats
-from tacit.crypto.multisets import digests_of, enciphered_sums, word_of
+from tacit.crypto.multisets import digests_of
 from tacit.data import checking
 from tacit.data.categories import Categories
 from tacit.data.errors import DataError
 from tacit.data.form import PLAIN, FileForm
-from tacit.data.persons import DIGITS, as_persons, counted
+from tacit.data.persons import as_persons, counted
 from tacit.data.ragged import Ragged, Scalar, StoredScores, ascending_order, by_client, dealt
 
 if TYPE_CHECKING:
@@ -596,22 +596,3 @@ def _as_columns(
 def _taken(columns: dict[str, Any], which: Any) -> dict[str, Any]:
     """The columns of some records, or of all in another order."""
     return {name: None if each is None else each[which] for name, each in columns.items()}
-
-
-def record_sums(key: bytes, clients: Clients) -> NDArray[np.int64]:
-    """``enciphered_sums`` of what records say, and of whose they are, too, shape (2, 5).
-
-    Parameters
-    ----------
-    key : of the sums.
-    clients : of which there is one, or a batch of all.
-    """
-    said: list[NDArray[Any]] = [clients.scores, clients.labels]
-    said += [] if clients.second is None else [clients.second]
-    if clients.categories is not None:
-        said.append(clients.categories.of_record)
-        said += [] if clients.categories.scores is None else [*clients.categories.scores.T]
-    whose = [] if clients.count == 1 else [word_of(clients.client_of_record)]
-    if clients.persons is not None:
-        whose += [*clients.persons.view("<u8").reshape(-1, DIGITS // 8).T]
-    return enciphered_sums(key, [*map(word_of, said)], whose)

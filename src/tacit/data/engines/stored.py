@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from tacit.arrays import Floats, Integers
 from tacit.crypto.multisets import digests_of
 from tacit.data.categories import Categories, Groups
-from tacit.data.checking import check_unit_of, columns_of
-from tacit.data.clients import Clients, record_sums
+from tacit.data.checking import check_unit_of, columns_of, record_sums
+from tacit.data.clients import Clients
 from tacit.data.engines.pieces import ClassFunctions, ScorePieces, least_scores
 from tacit.data.engines.ranking import Ascending, listed, ranked
 from tacit.data.errors import DataError
