@@ -536,7 +536,7 @@ class Clients:
         ----------
         key : secret, of at least 16 random bytes.
         """
-        return digests_of(key, record_sums(key, self))[0], self.digest(key)
+        return digests_of(key, checking.record_sums(key, self))[0], self.digest(key)
 
     def counted(self, per_person: int, seed: bytes) -> tuple[Clients, NDArray[np.bool_] | None]:
         """The records that count where a person is the unit of privacy, and which those are.
