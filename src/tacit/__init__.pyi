@@ -19,6 +19,7 @@ from .planning.planner import plan
 from .privacy.cost import Adjacency, Cost, compose
 from .protocol.conversation import ClientState, Protocol
 from .protocols.baselines import ExactAUC
+from .protocols.bounded.protocol import BoundedMean
 from .protocols.dpauc.protocol import DPAUC
 from .protocols.encrypted.classes.protocol import EncryptedClassAUC
 from .protocols.encrypted.protocol import EncryptedAUC
@@ -47,6 +48,7 @@ from .testing.rehearsal import Fault, rehearse
 __all__ = [
     "DPAUC",
     "Adjacency",
+    "BoundedMean",
     "BudgetError",
     "CalibrationDisplay",
     "Calibrator",

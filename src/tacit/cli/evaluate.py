@@ -15,7 +15,14 @@ import tacit
 from tacit.cli import evaluate_forms as forms
 from tacit.cli import record_options, sources
 from tacit.cli.setting_options import Normalised, SettingsCommand, as_names, chosen_protocol
-from tacit.cli.shell import JsonOutput, check_signal, one_or_by_name, refuse, terminable
+from tacit.cli.shell import (
+    JsonOutput,
+    check_signal,
+    complain,
+    one_or_by_name,
+    refuse,
+    terminable,
+)
 from tacit.data import units
 from tacit.data.clients import Clients
 from tacit.data.reading import FileColumns
@@ -23,7 +30,7 @@ from tacit.data.scales import ByFile
 from tacit.output import OutputFile, PictureFile
 from tacit.planning.planner import choose
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.registry import protocol_names
+from tacit.protocol.registry import kind_of, name_for_columns, protocol_names
 from tacit.protocol.trust import Trust, trust_words
 from tacit.results.curves.calibrator import METHODS, Calibrator
 from tacit.results.evaluation import Evaluation
@@ -61,6 +68,7 @@ NEEDING_RECORDS = (
     "default secure-sum for up to 1,000 clients, and local for more.",
 )
 @record_options.score_and_label
+@record_options.value_options
 @record_options.second_option
 @click.option(
     "--rescale",
@@ -176,6 +184,7 @@ def evaluate(
     ledgers = asked.ledger if isinstance(asked.ledger, dict) else {}
     asked.ledger = None if isinstance(asked.ledger, dict) else asked.ledger
     chosen, given, reason = None, frozenset[str](), None
+    columns = _of_values(asked, columns)
     if asked.protocol is None:
         refuse(WITHOUT_PROTOCOL, settings, *(name for name in settings if name != "epsilon"))
         refuse(WITHOUT_PROTOCOL, params, "groups", "second", "counts", "private_group")
@@ -238,6 +247,25 @@ def evaluate(
     check_signal(result.has_signal)
 
 
+def _of_values(asked: SimpleNamespace, columns: FileColumns) -> FileColumns:
+    """The columns that options for values name, which choose the protocol where none is named.
+
+    Raises
+    ------
+    click.UsageError : for options that no protocol takes together, or another one is named.
+    """
+    named = {name: getattr(asked, name) for name in record_options.VALUE_COLUMNS}
+    named = {name: column for name, column in named.items() if column is not None}
+    if not named:
+        return columns
+    flags, name = " and ".join(f"--{each}" for each in named), name_for_columns(named)
+    if name is None or asked.protocol not in (None, name):
+        taken = "any protocol" if name is None else f"--protocol {asked.protocol}"
+        raise click.UsageError(f"{flags} cannot be used with {taken} without other columns")
+    asked.protocol, taken_as = name, kind_of(name).record_columns
+    return replace(columns, **{taken_as[each]: column for each, column in named.items()})
+
+
 def _read(
     asked: SimpleNamespace, protocol: Protocol | None, columns: FileColumns, names: tuple[str, ...]
 ) -> tuple[Protocol | None, Clients]:
@@ -252,6 +280,8 @@ def _read(
         sources.say_left_out(clients, asked.names)
     if asked.rescale is not None:
         clients = tacit.rescale(clients, *asked.rescale)
+    for sentence in protocol.doubts(clients) if protocol is not None else ():
+        complain(f"tacit: warning: {sentence}")
     return protocol, clients
 
 

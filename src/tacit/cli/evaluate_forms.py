@@ -24,6 +24,7 @@ from tacit.data.reading import FileColumns, check_classes, read_categories
 from tacit.output import PictureFile
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import kind_of
+from tacit.protocol.settings import known_settings
 from tacit.results.displays import draw_groups
 from tacit.results.several import GroupedEvaluation
 from tacit.results.text import as_lines
@@ -144,7 +145,9 @@ def category_names(
         taken = "scores" if by_class else "private_group" if name else ""
         unused = (each for each in ("scores", "private_group") if each != taken)
         refuse(f"{{}} cannot be used with --protocol {protocol}", params, *unused)
-        if name and not by_class and group is None and params["counts"] is None:
+        # groups that are none by default need no column
+        needed = settings.get(name) or known_settings(kind)[name].default != () if name else ""
+        if needed and not by_class and group is None and params["counts"] is None:
             raise click.UsageError(f"--protocol {protocol} needs --private-group")
     if scores is None and group is None:
         return ()

@@ -190,6 +190,18 @@ one_score_and_label = together(
 )
 """The columns of all files, or of a table."""
 
+VALUE_COLUMNS = {
+    "value": "a value in public bounds; chooses its protocol, and needs --bounds",
+}
+"""Options that name columns of records without a score and a label, and what these hold."""
+
+value_options = together(
+    *(
+        click.option(f"--{name}", metavar="COL", help=f"The column of {held}.")
+        for name, held in VALUE_COLUMNS.items()
+    )
+)
+
 second_option = click.option("--second", help="Kendall's tau: the column of second values.")
 
 missing_option = click.option(

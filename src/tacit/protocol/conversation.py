@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
@@ -187,6 +187,16 @@ class Protocol(Declarations, ABC):
         """The exact figure of all clients' records, which is not private."""
         return auc(clients.scores, clients.labels)
 
+    def doubts(self, clients: Clients) -> Iterator[str]:
+        """What whoever holds the records should know of them before a run, in sentences.
+
+        They are about records, so they are for this reader's screen alone.
+        """
+        yield from ()
+
+    record_columns: ClassVar[Mapping[str, str]] = {}
+    """The options that name its records' columns, and what each of them is read as: the score, the
+    label or the second value. They choose the protocol where none is named."""
     categories_setting: ClassVar[str] = ""
     """The setting that names the classes or private groups of records; empty where there are none.
     """

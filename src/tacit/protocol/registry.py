@@ -243,6 +243,18 @@ def holders_of(key: str) -> tuple[str, ...]:
     return tuple(name for name, kind in protocol_kinds().items() if key in known_settings(kind))
 
 
+def name_for_columns(columns: Collection[str]) -> str | None:
+    """The protocol whose records' columns are named by these options; None where there is none.
+
+    Examples
+    --------
+    >>> name_for_columns(["rank"]) is None
+    True
+    """
+    kinds = protocol_kinds().items()
+    return next((name for name, kind in kinds if kind.record_columns.keys() == {*columns}), None)
+
+
 @cache
 def _entry_points(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
     """A group's entry points by name, in the order of their packages; read once a process."""

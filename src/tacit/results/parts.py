@@ -84,7 +84,8 @@ class Breakdown:
 
     Parameters
     ----------
-    by : what the parts are: ``"class"`` or ``"group"``.
+    by : what the parts are: ``"class"`` or ``"group"``; empty where there are none, and all figures
+        are about all records.
     parts : their figures.
     overall : figures about all parts, by name.
     differences : between parts.
@@ -106,7 +107,9 @@ class Breakdown:
 
     def to_dict(self) -> dict[str, Any]:
         """The entries of a result about its classes or groups."""
-        made: dict[str, Any] = {ENTRIES[self.by]: [part.to_dict() for part in self.parts]}
+        made = dict[str, Any]()
+        if self.by:
+            made[ENTRIES[self.by]] = [part.to_dict() for part in self.parts]
         if self.overall:
             made["measures"] = measures_of(self.overall)
         if self.differences:
@@ -141,7 +144,9 @@ def measures_of(figures: Mapping[str, est.Estimate]) -> dict[str, Any]:
     return {name: est.measure_of(figure) for name, figure in figures.items()}
 
 
-def difference(first: est.Estimate, second: est.Estimate) -> est.Estimate:
+def difference(
+    first: est.Estimate, second: est.Estimate, limits: tuple[float, float] = (-1.0, 1.0)
+) -> est.Estimate:
     """The difference of figures about different records, whose errors are independent.
 
     Approximation errors add up: what cells hide may have either sign.
@@ -158,7 +163,7 @@ def difference(first: est.Estimate, second: est.Estimate) -> est.Estimate:
         math.hypot(first.privacy_error, second.privacy_error),
         math.hypot(first.sampling_error, second.sampling_error),
         first.approximation_error + second.approximation_error,
-    ).within((-1.0, 1.0))
+    ).within(limits)
 
 
 Scale = Literal["log-odds", "as it is"]

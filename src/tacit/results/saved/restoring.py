@@ -78,10 +78,10 @@ def _evaluation(make: Callable[..., Made], result: Result) -> Made:
 
 def _breakdown(known: Mapping[str, Any], has_histogram: bool) -> parts.Breakdown | None:
     """The figures of classes or groups; None where there are none."""
-    by = next((by for by, entry in parts.ENTRIES.items() if entry in known), None)
-    if by is None:
+    by = next((by for by, entry in parts.ENTRIES.items() if entry in known), "")
+    if not by and (has_histogram or "measures" not in known):
         return None
-    listed = known[parts.ENTRIES[by]]
+    listed = known[parts.ENTRIES[by]] if by else []
     # beside a histogram's own measures
     own = set(names(_decisions(known))) if has_histogram else set()
     measured = {name: each for name, each in known.get("measures", {}).items() if name not in own}

@@ -1,0 +1,1 @@
+"""Bounded scores: means, quantiles and distributions of any value in public bounds."""

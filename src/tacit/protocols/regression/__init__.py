@@ -1,0 +1,1 @@
+"""Figures of a regression: how predictions of numbers differ from outcomes."""

@@ -1,0 +1,210 @@
+"""Values in public bounds: the settings, the clipping and the sums that their protocols share.
+
+A value x in ``[low, high]`` is taken as ``u = (x - middle) / half``, which lies in [-1, 1], with
+``middle`` and ``half`` the bounds' middle and half their distance. What lies outside is moved to
+the nearest bound, record by record, so that neighbouring records stay neighbours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+import tacit.protocol as tp
+from tacit.arrays import Floats, Integers
+from tacit.counts import influence
+from tacit.protocol import releases
+from tacit.protocols.shared.declared import COUNTED
+from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS
+
+UNIT_BITS, EXACT_BITS = 32, 38
+"""Scaled values are whole multiples of ``2**-UNIT_BITS``, where sums have no noise of
+``2**-EXACT_BITS``: the rounding of a mean of 1,000 values is below 1e-13."""
+
+MOST_RECORDS = 2**23
+"""Most records of a client: a sum of scaled values twice as far from an origin stays below 2**62.
+"""
+
+
+@dataclass(frozen=True)
+class BoundedValues(tp.Protocol):
+    """A protocol for values in public bounds.
+
+    Parameters
+    ----------
+    bounds : the public least and largest value; others are clipped.
+    epsilon : the privacy budget of one record; none for exact sums.
+    trust : ``SecureSum()``, ``Each()`` or ``ExactSum()``, or their words.
+
+    Raises
+    ------
+    ValueError : for a setting outside its range; the message names the bound and the value.
+    """
+
+    bounds: tuple[float, float] = tp.setting(help="the public least and largest value")
+    epsilon: float | None = tp.setting(default=None, help=tp.EPSILON)
+    trust: tp.SecureSum | tp.Each | tp.ExactSum | str = tp.trust_setting()
+
+    needs_labels = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        low, high = map(float, self.bounds)
+        object.__setattr__(self, "bounds", (low, high))
+        if not (low < high and math.isfinite(high - low)):
+            raise ValueError(f"bounds must be finite and ascend, got {low:g} and {high:g}")
+        if isinstance(self.trust, tp.ExactSum):
+            if self.epsilon is not None:
+                raise ValueError(f"{self.trust} takes no epsilon, got {self.epsilon}")
+        elif self.epsilon is None:
+            raise ValueError(f"{self.trust} needs an epsilon")
+
+    @classmethod
+    def takes_epsilon(cls, settings: Mapping[str, Any]) -> bool:
+        """Whether noise is added."""
+        return tp.Trust.of(str(settings.get("trust", tp.SecureSum.word))) is not tp.Trust.EXACT_SUM
+
+    @property
+    def guarantee(self) -> tp.Cost:
+        """Epsilon for one record; nothing is protected by exact sums."""
+        if self.epsilon is None:
+            return tp.UNPROTECTED
+        return tp.Cost(self.epsilon, adjacency=tp.Adjacency.RECORD)
+
+    @property
+    def score_range(self) -> tuple[float, float]:
+        """The bounds."""
+        return self.bounds
+
+    @property
+    def budget(self) -> float:
+        """Epsilon; infinity for exact sums."""
+        return math.inf if self.epsilon is None else self.epsilon
+
+    @property
+    def middle(self) -> float:
+        """Of the bounds."""
+        return self.bounds[0] / 2 + self.bounds[1] / 2
+
+    @property
+    def half(self) -> float:
+        """Half the distance of the bounds."""
+        return self.bounds[1] / 2 - self.bounds[0] / 2
+
+    @property
+    def one(self) -> int:
+        """The whole number that a scaled value of 1 is."""
+        return 1 << (EXACT_BITS if self.epsilon is None else UNIT_BITS)
+
+    def scaled(self, values: Floats) -> Floats:
+        """Values as parts of half the bounds' distance from their middle, from -1 to 1.
+
+        Examples
+        --------
+        >>> from tacit import BoundedMean
+        >>> BoundedMean(bounds=(0, 4), epsilon=1.0).scaled(np.array([0.0, 3.0, 9.0]))
+        array([-1. ,  0.5,  1. ])
+        """
+        return np.asarray(np.clip((values - self.middle) / self.half, -1.0, 1.0))
+
+    def whole(self, scaled: Floats) -> Integers:
+        """Scaled values as whole numbers."""
+        return np.rint(scaled * self.one).astype(np.int64)
+
+    def sum_field(self, shape: tuple[int, ...], epsilon: float) -> releases.Released:
+        """Sums of which a neighbour moves all together by at most the stated reach.
+
+        Sums with noise are released in units, as many of which make the reach as suit epsilon
+        (``influence.whole_units``); exact ones as the whole numbers that they are.
+        """
+        if math.isinf(epsilon):
+            return releases.Released(shape, per_record=2 * self.one)
+        units = influence.units_for(epsilon)
+        return releases.Released(shape, units, epsilon, per_record=units)
+
+    def doubts(self, clients: tp.Clients) -> Iterator[str]:
+        """How many values are outside the bounds."""
+        low, high = self.bounds
+
+        def beyond(batch: tp.Clients) -> Integers:
+            values = np.append(batch.scores, [] if batch.second is None else batch.second)
+            return np.atleast_1d(np.count_nonzero((values < low) | (values > high)))
+
+        outside = int(clients.added(beyond)[0])
+        if outside:
+            yield (
+                f"{outside:,} values are outside the bounds {low:g} and {high:g}, and are taken as "
+                "the nearest of these: give bounds that hold all values there can be"
+            )
+
+
+def check_sizes(clients: tp.Clients) -> None:
+    """Refuse clients whose sums would not fit into 64 bits.
+
+    Raises
+    ------
+    DataError : naming the client, its number of records and the bound.
+    """
+    largest = int(np.argmax(clients.sizes))
+    if clients.sizes[largest] > MOST_RECORDS:
+        raise tp.DataError(
+            f"a client may have at most {MOST_RECORDS:,} records, got "
+            f"{int(clients.sizes[largest]):,} of {clients.name(largest)}"
+        )
+
+
+def by_client(numbers: Integers, clients: tp.Clients) -> Integers:
+    """Sums of records' whole numbers, shape (..., M), over each client's, shape (..., K)."""
+    below = np.cumsum(numbers, axis=-1, dtype=np.int64)
+    below = np.concatenate([np.zeros((*numbers.shape[:-1], 1), np.int64), below], axis=-1)
+    return np.diff(below[..., clients.offsets], axis=-1)
+
+
+def units_of(totals: Integers, reach: Any, field: releases.Released, query: tp.Query) -> Integers:
+    """Each client's sums as a field is released, of all clients or of each as the query asks.
+
+    Parameters
+    ----------
+    totals : whole numbers, shape (..., K).
+    reach : how far a neighbour moves them, in the same numbers.
+    field : as it was declared.
+    query : the question.
+    """
+    exact = math.isinf(field.epsilon)
+    made = totals if exact else influence.whole_units(totals, reach, field.per_record)
+    return releases.by_view(query, made)
+
+
+def unit_of(field: releases.Released, reach: Any, one: int) -> Any:
+    """What one unit of a received sum is, where a neighbour moves it by ``reach`` times 1."""
+    return 1 / one if math.isinf(field.epsilon) else reach / field.per_record
+
+
+def too_few(records: Floats, error: Floats) -> Any:
+    """Whether so few records, of this standard error, are no ground for a figure."""
+    return (records < 1) | (records < CLEAR_CLASS_SIZE_IN_ERRORS * error)
+
+
+def few_records(records: float, error: float) -> str:
+    """Why there is no figure."""
+    return (
+        f"not enough signal at this epsilon: {records:.0f} records are estimated with a standard "
+        f"error of {error:.0f}, and a figure needs at least {CLEAR_CLASS_SIZE_IN_ERRORS:g} of these"
+    )
+
+
+def summed_model(settings: Mapping[str, Any], summed: str, published: str) -> tp.ThreatModel:
+    """The threat model of a protocol that releases sums.
+
+    Parameters
+    ----------
+    settings : those of a result.
+    summed : what the server sees, for "of all clients together: ...".
+    published : what every client sees of the others.
+    """
+    model = COUNTED[tp.Trust.of(str(settings.get("trust", tp.SecureSum.word)))]
+    return replace(model, server=model.server.format(summed), others=published)
