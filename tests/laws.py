@@ -82,7 +82,7 @@ def test_tiny_data_never_give_confident_nonsense(name: str) -> None:
     for data, tiny in TINY.items():
         if tiny.count < case.law_traits.min_clients:
             continue
-        clients = case.fitted(tiny)
+        clients = case.trial_records(tiny)
         protocol = case.sized_for(clients)
         for seed in range(2):
             try:

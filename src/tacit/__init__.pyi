@@ -35,6 +35,7 @@ from .protocols.published.fedauc import PublishedFedAUC, PublishedResponseAUC
 from .protocols.published.fhe.protocol import FheAUC
 from .protocols.published.noisy_scores import NoisyScores
 from .protocols.published.ustatistics import PublishedHierarchicalAUC, PublishedUStatistic
+from .protocols.regression.protocol import RegressionError
 from .results.curves.calibrator import Calibrator
 from .results.curves.histogram import Histogram
 from .results.displays import CalibrationDisplay, RocCurveDisplay
@@ -85,6 +86,7 @@ __all__ = [
     "PublishedHistogram",
     "PublishedResponseAUC",
     "PublishedUStatistic",
+    "RegressionError",
     "RocCurveDisplay",
     "ScaleWarning",
     "ScoreHistogram",

@@ -192,6 +192,8 @@ one_score_and_label = together(
 
 VALUE_COLUMNS = {
     "value": "a value in public bounds; chooses its protocol, and needs --bounds",
+    "prediction": "predicted numbers, with --outcome; they choose their protocol",
+    "outcome": "outcomes that were predicted, with --prediction",
 }
 """Options that name columns of records without a score and a label, and what these hold."""
 

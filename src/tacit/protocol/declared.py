@@ -146,6 +146,14 @@ class Declarations:
         declared = cls.law_settings or {cls.name: {}}
         return {name: cls(**{**budget, **settings}) for name, settings in declared.items()}
 
+    def trial_records(self: Any, clients: Clients) -> Clients:
+        """Synthetic records as the protocol takes them: in its range, and with second values where
+        it needs some, which mirror the scores in the middle of the range."""
+        fitted: Clients = self.fitted(clients)
+        if not self.needs_second_values or fitted.second is not None:
+            return fitted
+        return replace(fitted, second=sum(self.score_range or (0.0, 1.0)) - fitted.scores)
+
     @classmethod
     def error_cases(cls) -> Mapping[str, audits.ErrorCase]:
         """The configurations whose errors and intervals are compared with those of many runs.

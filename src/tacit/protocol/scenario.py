@@ -322,7 +322,7 @@ def measured_forecast(protocol: Protocol, scenario: Scenario, shape: Shape) -> F
     ------
     ValueError : for settings that a run refuses.
     """
-    clients, state = _drawn(scenario, shape), ClientState()
+    clients, state = protocol.trial_records(_drawn(scenario, shape)), ClientState()
     conversation = protocol.conversation(scenario.clients)
     query = next(conversation)
     while True:
@@ -387,7 +387,7 @@ def dry_run(
     total = max(2, round(count * records))
     positives = min(max(1, round(total * scenario.positive_fraction)), total - 1)
     sample = replace(scenario, records=total, positives=positives, clients=count)
-    clients = sample.drawn(Shape(GUESSES[1]), seed=0)
+    clients = protocol.trial_records(sample.drawn(Shape(GUESSES[1]), seed=0))
     noise, state = SimulatedNoise(0), ClientState()
     return answered_rounds(
         protocol.conversation(scenario.clients),
@@ -458,7 +458,7 @@ def exchanges(protocol: Any, clients: Clients, noise: NoiseSource) -> Iterator[E
     ------
     ValueError : where a step or the server refuses these records.
     """
-    clients, state = protocol.fitted(clients), ClientState()
+    clients, state = protocol.trial_records(clients), ClientState()
     conversation = protocol.conversation(clients.count)
     reply = None
     while True:

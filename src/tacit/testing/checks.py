@@ -164,8 +164,7 @@ def check_exactness(protocol: Protocol, clients: Clients) -> None:
 def copies_of(clients: Clients, times: int) -> Clients:
     """Clients that hold every record so often."""
     record = np.repeat(np.arange(clients.records), times)
-    ids = clients.client_of_record[record]
-    return Clients.from_arrays(clients.scores[record], clients.labels[record], ids)
+    return clients.taken(record, times * clients.offsets)
 
 
 def check_spending(protocol: Protocol, clients: Clients) -> None:
@@ -217,10 +216,13 @@ def check_neighbours(protocol: Protocol, seed: int) -> None:
     be it the largest of a client or in a step that costs nothing, a cost or a size that depends on
     the records, a cost far too high, and a range of scores that is needed but not declared.
     """
-    _check_losses(protocol, protocol.fitted(two_records(seed)))
+    _check_losses(protocol, protocol.trial_records(two_records(seed)))
     if protocol.score_range is None:
-        _check_losses(protocol, protocol.fitted(far_records(seed)))
-    traits, worst = protocol.law_traits, _check_losses(protocol, protocol.fitted(one_client(seed)))
+        _check_losses(protocol, protocol.trial_records(far_records(seed)))
+    traits, worst = (
+        protocol.law_traits,
+        _check_losses(protocol, protocol.trial_records(one_client(seed))),
+    )
     for cost, losses_of_step in worst:
         nearly = max(loss.delta(MIN_TIGHTNESS * cost.epsilon) for loss in losses_of_step)
         assert traits.loose or nearly > cost.delta, "the declared cost is far from tight"
@@ -262,7 +264,7 @@ def check_persons(protocol: Protocol, seed: int) -> None:
     """
     everybody = one_client(seed)
     persons = as_persons(np.arange(everybody.records) // PERSON_RECORDS)
-    clients = protocol.fitted(replace(everybody, persons=persons))
+    clients = protocol.trial_records(replace(everybody, persons=persons))
     for most in COUNTED_RECORDS:
         try:
             divided = per_record(protocol, most)
@@ -353,7 +355,7 @@ def check_errors(case: audits.ErrorCase) -> None:
     intervals may cover more: of one data set it is the same in every run. It catches wrong variance
     formulas and unknown bias.
     """
-    clients = case.protocol.fitted(binormal_clients(3200, 4800, 8, seed=5))
+    clients = case.protocol.trial_records(binormal_clients(3200, 4800, 8, seed=5))
     server_result = repeat_results(clients, case.protocol, case.repeats, seed=11)
     ratio, coverage = deviation_and_coverage(server_result, case.protocol.exact(clients))
     assert abs(ratio - 1.0) <= MAX_DEVIATION
@@ -375,7 +377,7 @@ def check_vanishing(protocol: Protocol) -> None:
     clients. It catches noise that is divided among all without ``min_clients`` or ``protection``,
     and ``shares`` that are missing.
     """
-    clients, notes = protocol.fitted(binormal_clients(8, 12, 4)), ClientState()
+    clients, notes = protocol.trial_records(binormal_clients(8, 12, 4)), ClientState()
     for query, _ in conversation_of(clients, protocol, NoNoise(), notes):
         noise = recording.Recorder()
         if query.view is View.SUM:
@@ -414,7 +416,7 @@ def check_small(case: audits.ErrorCase) -> None:
     for records in SMALL:
         covered: list[float] = []
         for seed in range(SMALL_DRAWS):
-            drawn = case.protocol.fitted(drawn_records(records, seed))
+            drawn = case.protocol.trial_records(drawn_records(records, seed))
             protocol = case.protocol.sized_for(drawn)
             result = repeat_results(drawn, protocol, SMALL_REPEATS, seed=seed)
             known = np.isfinite(result.value) & np.isfinite(result.standard_error)
@@ -444,7 +446,7 @@ def check_sampling(case: audits.ErrorCase) -> None:
     nothing where no bit was flipped.
     """
     populations = [
-        case.protocol.fitted(drawn_records(SMALL[-1], seed)) for seed in range(POPULATIONS)
+        case.protocol.trial_records(drawn_records(SMALL[-1], seed)) for seed in range(POPULATIONS)
     ]
     protocol = case.protocol.sized_for(populations[0])
     result = repeat_results(populations[0], protocol, SMALL_REPEATS, seed=0)
@@ -472,7 +474,7 @@ def check_forecast(protocol: Protocol) -> None:
     epsilon = protocol.guarantee.epsilon
     scenario = Scenario(4000, 1600, 4, epsilon if math.isfinite(epsilon) else 1.0)
     shape, metric = Shape(0.8), Metric.of_figure(protocol.figure)
-    clients = protocol.fitted(scenario.drawn(shape, seed=3))
+    clients = protocol.trial_records(scenario.drawn(shape, seed=3))
     protocol = protocol.sized_for(clients)
     try:
         forecast = protocol.forecast(scenario, shape, metric)
@@ -491,7 +493,7 @@ def check_limits(protocol: Protocol) -> None:
 
     It catches a range that withholds or clips what the protocol estimates.
     """
-    clients = protocol.fitted(binormal_clients(60, 140, 4))
+    clients = protocol.trial_records(binormal_clients(60, 140, 4))
     protocol = protocol.sized_for(clients)
     result = simulate(clients, protocol, NoNoise()).server_result
     low, high = result.limits
@@ -505,7 +507,7 @@ def check_wrong_noise(case: audits.ErrorCase, factor: float) -> None:
     3.2 %, that of a coverage of 87 % 1.5 %: noise that is off passes for right with probability
     below 1e-4.
     """
-    clients = case.protocol.fitted(binormal_clients(3200, 4800, 8, seed=5))
+    clients = case.protocol.trial_records(binormal_clients(3200, 4800, 8, seed=5))
     noise = recording.Rescaled(factor, 11, NOTICED_REPEATS)
     server_result = simulate(clients, case.protocol, noise).server_result
     ratio, coverage = deviation_and_coverage(server_result, case.protocol.exact(clients))
@@ -525,7 +527,7 @@ def check_system_noise(protocol: Protocol) -> None:
 
     It catches statistics that are not integers, and parameters that exact samplers refuse.
     """
-    clients = binormal_clients(300, 500, 3)
+    clients = protocol.trial_records(binormal_clients(300, 500, 3))
     result = evaluate(clients, protocol.sized_for(clients), noise=SystemNoise())
     assert result.noise == ("system" if protocol.draws_noise else "none")
     assert result.traffic.bytes_sent.min() > 0

@@ -106,7 +106,7 @@ class Law:
         def with_clients(name: str, clients: Clients) -> None:
             protocol = cases[name]
             assume(clients.count >= protocol.law_traits.min_clients)
-            self.check(protocol, protocol.fitted(clients))
+            self.check(protocol, protocol.trial_records(clients))
 
         test: Test = with_clients if self.drawn else with_value if self.values else alone
         test.__name__ = test.__qualname__ = self.name

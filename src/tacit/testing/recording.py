@@ -130,8 +130,7 @@ def without_person(clients: tp.Clients, adjacency: tp.Adjacency | None) -> Itera
         of_person = clients.persons == person
         if adjacency is tp.Adjacency.RECORD:
             kept = ~of_person
-            left = clients.scores[kept], clients.labels[kept]
-            yield tp.Clients.from_arrays(*left, persons=clients.persons[kept])
+            yield clients.taken(kept, np.array([0, np.count_nonzero(kept)]))
         if adjacency is tp.Adjacency.LABEL:
             yield replace(clients, labels=np.where(of_person, 1 - clients.labels, clients.labels))
         for score, label in ((0.0, 0), (1.0, 1), (1.0, 0)):
