@@ -30,7 +30,7 @@ from tacit.data.scales import ByFile
 from tacit.output import OutputFile, PictureFile
 from tacit.planning.planner import choose
 from tacit.protocol.conversation import Protocol
-from tacit.protocol.registry import kind_of, name_for_columns, protocol_names
+from tacit.protocol.registry import kind_of, protocol_for_columns, protocol_names
 from tacit.protocol.trust import Trust, trust_words
 from tacit.results.curves.calibrator import METHODS, Calibrator
 from tacit.results.evaluation import Evaluation
@@ -258,11 +258,14 @@ def _of_values(asked: SimpleNamespace, columns: FileColumns) -> FileColumns:
     named = {name: column for name, column in named.items() if column is not None}
     if not named:
         return columns
-    flags, name = " and ".join(f"--{each}" for each in named), name_for_columns(named)
-    if name is None or asked.protocol not in (None, name):
-        taken = "any protocol" if name is None else f"--protocol {asked.protocol}"
-        raise click.UsageError(f"{flags} cannot be used with {taken} without other columns")
+    name = protocol_for_columns(named)
+    if asked.protocol not in (None, name):
+        raise click.UsageError(f"--{next(iter(named))} is for --protocol {name}")
     asked.protocol, taken_as = name, kind_of(name).record_columns
+    missing = [each for each in taken_as if each not in named]
+    if missing or not named.keys() <= taken_as.keys():
+        needed = " and ".join(f"--{each}" for each in missing or taken_as)
+        raise click.UsageError(f"--{next(iter(named))} needs {needed}, and no other column")
     return replace(columns, **{taken_as[each]: column for each, column in named.items()})
 
 

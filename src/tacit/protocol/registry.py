@@ -243,16 +243,16 @@ def holders_of(key: str) -> tuple[str, ...]:
     return tuple(name for name, kind in protocol_kinds().items() if key in known_settings(kind))
 
 
-def name_for_columns(columns: Collection[str]) -> str | None:
-    """The protocol whose records' columns are named by these options; None where there is none.
+def protocol_for_columns(columns: Collection[str]) -> str:
+    """The protocol of whose records' columns these options name most.
 
     Examples
     --------
-    >>> name_for_columns(["rank"]) is None
-    True
+    >>> kind_of(protocol_for_columns(["value"])).record_columns
+    {'value': 'score'}
     """
-    kinds = protocol_kinds().items()
-    return next((name for name, kind in kinds if kind.record_columns.keys() == {*columns}), None)
+    kinds = protocol_kinds()
+    return max(kinds, key=lambda name: len({*columns} & kinds[name].record_columns.keys()))
 
 
 @cache
@@ -300,7 +300,8 @@ def options_of(protocol: Protocol, without: Collection[str] = ()) -> str:
     '--protocol dpauc --epsilon 1 --adjacency label'
     """
     needed = needed_settings(protocol).items()
-    shown = [_option(name, value) for name, value in needed if name not in without]
+    known = known_settings(type(protocol))
+    shown = [_option(known[name], value) for name, value in needed if name not in without]
     return " ".join([f"--protocol {protocol.name}", *shown])
 
 
@@ -331,11 +332,13 @@ def _gives(settings: Mapping[str, Any], protocol: Protocol) -> bool:
     return not changed_settings(protocol, other)
 
 
-def _option(name: str, value: Any) -> str:
-    """One option with its value, as a shell takes it."""
-    flag = name.replace("_", "-")
+def _option(setting: words.Setting, value: Any) -> str:
+    """One option with its value, as a shell takes it: so many values apart, or a list."""
+    flag = setting.name.replace("_", "-")
     if isinstance(value, bool):
         return f"--{flag}" if value else f"--no-{flag}"
+    if setting.has_fixed_length:
+        return " ".join([f"--{flag}", *map(_text, value)])
     if isinstance(value, list | tuple):
         return f"--{flag} {shlex.quote(','.join(map(_text, value)))}"
     return f"--{flag} {shlex.quote(_text(value))}"

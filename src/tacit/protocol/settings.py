@@ -367,6 +367,12 @@ class Setting:
     optional: bool
     default: Any = MISSING
 
+    @property
+    def has_fixed_length(self) -> bool:
+        """Whether its values are so many parts, as the two ends of a range."""
+        parts = [get_args(form) for form in self.forms if get_origin(form) is tuple]
+        return any(each[-1] is not Ellipsis for each in parts)
+
     def written(self, protocol: Any) -> Any:
         """The setting's value as a result writes it."""
         if self.declared.shown is not None:
