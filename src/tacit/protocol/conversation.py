@@ -188,7 +188,7 @@ class Protocol(Declarations, ABC):
         return auc(clients.scores, clients.labels)
 
     def doubts(self, clients: Clients) -> Iterator[str]:
-        """What whoever holds the records should know of them before a run, in sentences.
+        """What the holder of the records should know of them before a run, in sentences.
 
         They are about records, so they are for this reader's screen alone.
         """

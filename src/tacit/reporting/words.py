@@ -12,6 +12,7 @@ from tacit.privacy.cost import HIDDEN, cost_line
 from tacit.privacy.shuffling import Shuffled
 from tacit.reporting.comparing import Difference
 from tacit.results.estimate import Estimate, Interval, bounds_line, decimals, higher_of
+from tacit.results.measures.catalogue import label
 from tacit.results.saved import reading
 
 LEAST_IN_DIGITS, MOST_IN_DIGITS = 1e-6, 1e7
@@ -234,6 +235,8 @@ def performance_of(result: reading.Result) -> str:
     }
     listed = [f"the {result.figure} above"]
     listed += ["calibration and net benefit under For a reviewer"] * has_essentials(result)
+    others = not has_essentials(result) and further_figures(result.content)
+    listed += ["others under Further figures"] * bool(others)
     listed += [place for entry, place in places.items() if result.content.get(entry)]
     return joined(listed)
 
@@ -260,13 +263,15 @@ CALIBRATION = {
 
 
 def further_figures(content: Mapping[str, Any]) -> list[tuple[str, Estimate]]:
-    """What a result states besides its figure and its measures."""
+    """What a result states besides its figure and the measures of a score histogram."""
     entries = {"Average precision": content.get("average_precision")}
     half, middle = content.get("at_half", {}), reading.half_of(content)
     if middle is not None:
         entries |= {f"{title} at {middle:g}": half.get(name) for name, title, _ in RATES}
     made = [(title, reading.estimate_of(entry)) for title, entry in entries.items() if entry]
     calibration, measures = content.get("calibration", {}), content.get("measures", {})
+    if not any(name in measures for name in KEY) and not content.get("classes"):
+        made += [(label(name), reading.estimate_of(entry)) for name, entry in measures.items()]
     return made + [
         (title, _calibration_figure(calibration, name))
         for name, title in CALIBRATION.items()

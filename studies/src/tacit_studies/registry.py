@@ -15,6 +15,7 @@ from tacit_studies.floors import (
     measure_coverage,
     planning_grid,
 )
+from tacit_studies.floors import bounded as bounded_scores
 from tacit_studies.floors import table as floor
 from tacit_studies.measuring import IID, NON_IID, Job, Table
 from tacit_studies.papers import dpauc as dpauc_tables
@@ -278,6 +279,12 @@ _TARGETS = (
         "our target: errors beside the least that noise of the agreed privacy allows",
         floor.floors,
         repeats=200,
+    ),
+    _table(
+        "bounded",
+        "our target: errors and coverage of bounded scores and of a regression's figures",
+        bounded_scores.jobs,
+        repeats=2_000,
     ),
     _table(
         "balance",
