@@ -50,6 +50,7 @@ GROUPS = {
         "score-histogram",
         "histogram-coverage",
         "floor",
+        "bounded",
         "balance",
         "curves",
         "compared",
