@@ -31,7 +31,8 @@ import numpy as np
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.data.categories import check_names
-from tacit.protocol import audits, releases
+from tacit.protocol import audits, declared, releases
+from tacit.protocols.bounded import reports
 from tacit.protocols.shared import bounded, counting
 from tacit.results.estimate import REACH, Estimate, Interval
 from tacit.results.parts import Breakdown, Difference, Part, SiteFigure, Sites, difference
@@ -119,6 +120,16 @@ def _totals(protocol: BoundedMean, clients: tp.Clients) -> Integers:
     inside = protocol.group_of(clients) == np.arange(protocol.shape[0])[:, np.newaxis]
     whole = protocol.whole(protocol.values(clients))
     return np.stack([bounded.by_client(inside * each, clients) for each in (whole, np.int64(1))])
+
+
+REPORTED = tp.ThreatModel(
+    declared.LOCAL,
+    "Exactly: each client's number of records. With noise: of every record about where its value "
+    "lies in the bounds.",
+    "Nothing.",
+    "Numbers of records.",
+    declared.LOCAL_PAGE,
+)
 
 
 class Means(NamedTuple):
@@ -245,8 +256,7 @@ class BoundedMean(bounded.BoundedValues):
 
     name = "bounded-mean"
     figure = tp.Figure(MEAN)
-    steps = (count_values, sum_values)
-    trusts = (tp.Trust.SECURE_SUM, tp.Trust.EACH, tp.Trust.EXACT_SUM)
+    trusts = (tp.Trust.SECURE_SUM, tp.Trust.EACH, tp.Trust.EXACT_SUM, tp.Trust.LOCAL)
     record_columns: ClassVar[Mapping[str, str]] = {"value": "score"}
     replicated_fields = (ORIGIN,)
     categories_setting = "group_names"
@@ -255,13 +265,13 @@ class BoundedMean(bounded.BoundedValues):
         "bounded": {"bounds": (0.0, 1.0), "epsilon": 200.0},
         "bounded-each": {"bounds": (0.0, 1.0), "trust": tp.Each.word, "epsilon": 200.0},
         "bounded-exact": {"bounds": (0.0, 1.0), "trust": tp.ExactSum.word, "epsilon": None},
+        "bounded-local": {"bounds": (0.0, 1.0), "trust": tp.Local.word},
     }
     """Noise that leaves few records a figure."""
-    law_traits = tp.LawTraits(tolerance=1e-6)
-    """Sums are rounded once to units."""
     audit_settings = (
         {"bounds": (0.0, 1.0), "cells": 2},
         {"bounds": (0.0, 1.0), "cells": 2, "trust": tp.Each.word},
+        {"bounds": (0.0, 1.0), "trust": tp.Local.word},
     )
 
     def __post_init__(self) -> None:
@@ -270,6 +280,39 @@ class BoundedMean(bounded.BoundedValues):
             check_names("group_names", self.group_names, least=1)
         if not 2 <= self.cells <= 1 << 12:
             raise ValueError(f"cells must be from 2 to {1 << 12}, got {self.cells}")
+        if self.lone_records and self.group_names:
+            raise ValueError(f"private groups need sums, got trust {self.trust}")
+
+    @property
+    def steps(self) -> tuple[tp.Step, ...]:
+        """Counts and a sum, or reports of single records."""
+        return (reports.report_values,) if self.lone_records else (count_values, sum_values)
+
+    @property
+    def lone_records(self) -> bool:
+        """Whether records report by themselves."""
+        return isinstance(self.trust, tp.Local)
+
+    @property
+    def guarantee(self) -> tp.Cost:
+        """What one evaluation costs a record; that it reports is not hidden."""
+        whole = super().guarantee
+        return replace(whole, adjacency=tp.Adjacency.REPLACE) if self.lone_records else whole
+
+    @classmethod
+    def audit_case(cls, settings: Mapping[str, Any]) -> tp.AuditCase:
+        """Clients of one record where records report by themselves."""
+        local = tp.Trust.of(str(settings.get("trust", tp.SecureSum.word))) is tp.Trust.LOCAL
+        return tp.AuditCase(cls.name, settings, cls.audit_records, apart=local, tight=False)
+
+    @property
+    def law_traits(self) -> tp.LawTraits:
+        """Sums are rounded once to units."""
+        if not self.lone_records:
+            return tp.LawTraits(tolerance=1e-6)
+        return tp.LawTraits(
+            inexact="reports are debiased all the same", unmeasured_loss=declared.NO_REPORTS
+        )
 
     @classmethod
     def error_cases(cls: Any) -> Mapping[str, tp.ErrorCase]:
@@ -333,12 +376,16 @@ class BoundedMean(bounded.BoundedValues):
     @classmethod
     def threats(cls, settings: Mapping[str, Any]) -> tp.ThreatModel:
         """Who sees what."""
+        if tp.Trust.of(str(settings.get("trust", tp.SecureSum.word))) is tp.Trust.LOCAL:
+            return REPORTED
         counted = "how many values lie in each cell of the bounds, and the sum of all values"
         published = "About where the mean of all values lies, as noisy counts tell."
         return bounded.summed_model(settings, counted, published)
 
     def conversation(self, clients: int) -> tp.Conversation:
-        """Counts up, origins down, sums up."""
+        """Counts up, origins down, sums up; or reports up."""
+        if self.lone_records:
+            return (yield from reports.mean_of_reports(self, clients))
         counts = yield from tp.ask(count_values, self, clients)
         rough = origins_of(counts["cells"], counts.variance("cells"))
         origins = self.whole(rough) / self.one

@@ -247,6 +247,8 @@ class RegressionError(bounded.BoundedValues):
     (5, 'R2')
     """
 
+    trust: tp.SecureSum | tp.Each | tp.ExactSum | str = tp.trust_setting()
+
     name = "regression-error"
     figure = tp.Figure(MAE)
     steps = (sum_powers,)

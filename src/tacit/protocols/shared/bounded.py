@@ -38,7 +38,8 @@ class BoundedValues(tp.Protocol):
     ----------
     bounds : the public least and largest value; others are clipped.
     epsilon : the privacy budget of one record; none for exact sums.
-    trust : ``SecureSum()``, ``Each()`` or ``ExactSum()``, or their words.
+    trust : ``SecureSum()``, ``Each()``, ``ExactSum()`` or, where a subclass offers it, ``Local()``
+        (every record's report is private on its own), or their words.
 
     Raises
     ------
@@ -47,7 +48,7 @@ class BoundedValues(tp.Protocol):
 
     bounds: tuple[float, float] = tp.setting(help="the public least and largest value")
     epsilon: float | None = tp.setting(default=None, help=tp.EPSILON)
-    trust: tp.SecureSum | tp.Each | tp.ExactSum | str = tp.trust_setting()
+    trust: tp.SecureSum | tp.Each | tp.ExactSum | tp.Local | str = tp.trust_setting()
 
     needs_labels = False
 
