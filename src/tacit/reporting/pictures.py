@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from tacit.reporting.words import KEY, decimal, has_essentials, threshold_text
 from tacit.results.estimate import Estimate
+from tacit.results.parts import COLUMNS
 from tacit.results.saved.reading import Bounds, Result, number
 
 LEFT, TOP, SIDE = 54, 12, 300
@@ -247,6 +248,8 @@ def pictures_of(result: Result, prefix: str) -> Iterator[Graph]:
     ):
         if entry in content and (essential or not is_essential):
             yield drawn(content, prefix)
+    for place, (name, curve) in enumerate(content.get("curves", {}).items()):
+        yield _banded(name, curve, f"{prefix}-curve-{place}")
 
 
 def reviewed(content: Mapping[str, Any]) -> list[str]:
@@ -384,6 +387,29 @@ def _distribution(content: Mapping[str, Any], prefix: str) -> Graph:
         ticks if ticks[-1][0] == size else [*ticks, (float(size), "")],
         round_ticks(0.0, top),
         essential=True,
+    )
+
+
+def _banded(name: str, curve: Mapping[str, Any], mark: str) -> Graph:
+    """A curve with its band, as its entry names the axes."""
+    places, *rows = ([number(each) for each in curve[column]] for column in COLUMNS)
+    ends = _numbers(*(curve[column] for column in COLUMNS[1:]))
+    return Graph(
+        mark,
+        f"{name[:1].upper()}{name[1:]}",
+        f"{name}: {curve['up']} by {curve['across']}, with a band.",
+        str(curve["across"]),
+        str(curve["up"]),
+        [Series("line", "", *(list(zip(places, row, strict=True)) for row in rows))],
+        BAND,
+        [
+            (heading, curve[column])
+            for heading, column in zip(
+                (str(curve["across"]), str(curve["up"]), "Band from", "to"), COLUMNS, strict=True
+            )
+        ],
+        round_ticks(places[0], places[-1]),
+        round_ticks(min(ends, default=0.0), max(ends, default=1.0)),
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy
 
+from tacit.arrays import Floats
 from tacit.metrics import sites as random_effects
 from tacit.metrics.sites import LEAST_SITES
 from tacit.results import estimate as est
@@ -79,6 +80,39 @@ class Difference:
 
 
 @dataclass(frozen=True, eq=False)
+class BandedCurve:
+    """A curve of the records with a pointwise 95 % band about the population.
+
+    Parameters
+    ----------
+    across, up : what its axes are called.
+    places, value, low, high : ascending places, the curve there and the band, shape (n,).
+    """
+
+    across: str
+    up: str
+    places: Floats
+    value: Floats
+    low: Floats
+    high: Floats
+
+    def to_dict(self) -> dict[str, Any]:
+        """The curve's entry in the JSON."""
+        columns = {name: est.numbers(getattr(self, name)) for name in COLUMNS}
+        return {"across": self.across, "up": self.up, **columns}
+
+    @classmethod
+    def restored(cls, entry: Mapping[str, Any]) -> BandedCurve:
+        """The curve of an entry; null is NaN."""
+        columns = (np.array(entry[name], dtype=np.float64) for name in COLUMNS)
+        return cls(str(entry["across"]), str(entry["up"]), *columns)
+
+
+COLUMNS = ("places", "value", "low", "high")
+"""The columns of a curve's entry."""
+
+
+@dataclass(frozen=True, eq=False)
 class Breakdown:
     """Figures of parts of the records, of all parts together, and of their differences.
 
@@ -89,12 +123,14 @@ class Breakdown:
     parts : their figures.
     overall : figures about all parts, by name.
     differences : between parts.
+    curves : of all records or of parts, by name.
     """
 
     by: str
     parts: tuple[Part, ...]
     overall: Mapping[str, est.Estimate] = field(default_factory=dict)
     differences: tuple[Difference, ...] = ()
+    curves: Mapping[str, BandedCurve] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Part:
         """The part of this name.
@@ -114,6 +150,8 @@ class Breakdown:
             made["measures"] = measures_of(self.overall)
         if self.differences:
             made["differences"] = [each.to_dict() for each in self.differences]
+        if self.curves:
+            made["curves"] = {name: each.to_dict() for name, each in self.curves.items()}
         return made
 
     def to_rows(self) -> list[tuple[str, str]]:

@@ -41,7 +41,8 @@ def test_a_result_read_from_its_json_and_a_pickled_copy_state_the_same(name: str
     protocol: Any = PROTOCOLS[name]
     if hasattr(protocol, "most_records"):
         protocol = replace(protocol, most_records=2000)
-    result = tacit.evaluate(MEASURED, protocol, seed=3, exact=True, federation="a trial")
+    records = protocol.trial_records(MEASURED)
+    result = tacit.evaluate(records, protocol, seed=3, exact=True, federation="a trial")
     written = json.dumps(result.to_dict(), allow_nan=False)
     again = Evaluation.from_dict(json.loads(written))
     assert json.dumps(again.to_dict()) == written

@@ -35,7 +35,15 @@ from tacit.protocol import audits, declared, releases
 from tacit.protocols.bounded import reports
 from tacit.protocols.shared import bounded, counting
 from tacit.results.estimate import REACH, Estimate, Interval
-from tacit.results.parts import Breakdown, Difference, Part, SiteFigure, Sites, difference
+from tacit.results.parts import (
+    BandedCurve,
+    Breakdown,
+    Difference,
+    Part,
+    SiteFigure,
+    Sites,
+    difference,
+)
 from tacit.results.server_result import ServerResult
 
 CELLS, COUNTED = 10, 0.16
@@ -206,6 +214,22 @@ class Received(NamedTuple):
     def of(self, group: int) -> Received:
         """Those of one group."""
         return Received(self.cells[..., [group], :], self.sums[..., [group]])
+
+
+class Distribution(NamedTuple):
+    """The parts of the records below edges of cells, with their errors, shape (B + 1,) each."""
+
+    edges: Floats
+    part: Floats
+    privacy: Floats
+    sampling: Floats
+
+    @property
+    def curve(self) -> BandedCurve:
+        """The distribution function."""
+        reach = REACH * np.hypot(self.privacy, self.sampling)
+        low, high = (np.clip(self.part + sign * reach, 0.0, 1.0) for sign in (-1, 1))
+        return BandedCurve("Value", "Part of the records below", self.edges, self.part, low, high)
 
 
 def middles(cells: int) -> Floats:
@@ -445,26 +469,28 @@ class BoundedMean(bounded.BoundedValues):
 
     def _breakdown(self, made: Received, noise: Noise, origins: Floats) -> Breakdown:
         """Quantiles of all records, and every group's mean with their differences."""
+        known = self._distribution(made, noise)
         overall = {
-            "median" if share == 0.5 else f"quantile {share:g}": self._quantile(made, noise, share)
+            "median" if share == 0.5 else f"quantile {share:g}": self._quantile(known, share)
             for share in QUANTILES
         }
         parts = tuple(
             self._part(name, made.of(group), noise, origins[[group]])
             for group, name in enumerate(self.group_names)
         )
-        known = [part for part in parts if part.figures]
+        given = [part for part in parts if part.figures]
         apart = (self.limits[0] - self.limits[1], self.limits[1] - self.limits[0])
         differences = tuple(
             Difference(
                 MEAN,
                 other.name,
-                known[0].name,
-                difference(other.figures[MEAN], known[0].figures[MEAN], apart),
+                given[0].name,
+                difference(other.figures[MEAN], given[0].figures[MEAN], apart),
             )
-            for other in known[1:]
+            for other in given[1:]
         )
-        return Breakdown("group" if parts else "", parts, overall, differences)
+        curves = {"distribution": known.curve}
+        return Breakdown("group" if parts else "", parts, overall, differences, curves)
 
     def _part(self, name: str, made: Received, noise: Noise, origins: Floats) -> Part:
         """One group's mean; none where too few records are in it."""
@@ -482,33 +508,44 @@ class BoundedMean(bounded.BoundedValues):
         )
         return Estimate(value, privacy, sampling).within(self.limits)
 
-    def _quantile(self, made: Received, noise: Noise, share: float) -> Estimate:
+    def _quantile(self, known: Distribution, share: float) -> Estimate:
         """The value below which this part of the records lies, with intervals by inversion.
 
-        The part F of records below an edge of cells is a quotient of counts with a known error;
-        edges at which F is within 1.96 of its errors of the share are the interval. Where in a cell
-        values lie is not known, so an interval ends at edges.
+        Edges at which the distribution function is within 1.96 of its errors of the share are the
+        interval. Where in a cell values lie is not known, so an interval ends at edges.
+        """
+        edges, last = known.edges, known.edges.size - 1
+        around = [
+            Interval(
+                float(edges[max(int(np.sum(known.part + REACH * error < share)) - 1, 0)]),
+                float(edges[min(last + 1 - int(np.sum(known.part - REACH * error > share)), last)]),
+            )
+            for error in (known.privacy, np.hypot(known.privacy, known.sampling))
+        ]
+        halves = [(each.high - each.low) / (2 * REACH) for each in around]
+        hidden = float(edges[1] - edges[0]) / math.sqrt(12)
+        return Estimate(
+            float(np.interp(share, known.part, edges)),
+            math.sqrt(max(halves[0] ** 2 - hidden**2, 0.0)),
+            math.sqrt(max(halves[1] ** 2 - halves[0] ** 2, 0.0)),
+            hidden,
+            limits=self.limits,
+            intervals=(around[0], around[1]),
+        )
+
+    def _distribution(self, made: Received, noise: Noise) -> Distribution:
+        """The part F of the records below each edge of cells, with the errors of that quotient.
+
+        Its derivative by the count of a cell below the edge is ``(1 - F) / N``, of others -F / N.
         """
         counts = made.cells.sum(axis=-2)
         cells, records = counts.size, float(counts.sum())
         below = np.maximum.accumulate(np.append(0.0, np.cumsum(counts))).clip(0.0, records)
-        part, edges = below / records, self.on_scale(2 * np.arange(cells + 1) / cells - 1.0)
-        above = np.arange(cells + 1)
+        part, above = below / records, np.arange(cells + 1)
         by_noise = above * (1 - part) ** 2 + (cells - above) * part**2
-        privacy = np.sqrt(noise.cells * made.cells.shape[-2] * by_noise) / records
-        sampling = math.sqrt(share * (1 - share) / records)
-        value = float(np.interp(share, part, edges))
-        width = float(edges[1] - edges[0])
-        around = [
-            Interval(
-                float(edges[max(int(np.sum(part + REACH * error < share)) - 1, 0)]),
-                float(edges[min(cells + 1 - int(np.sum(part - REACH * error > share)), cells)]),
-            )
-            for error in (privacy, np.hypot(privacy, sampling))
-        ]
-        halves = [(each.high - each.low) / (2 * REACH) for each in around]
-        more = math.sqrt(max(halves[1] ** 2 - halves[0] ** 2, 0.0))
-        hidden = width / math.sqrt(12)
-        by_counts = math.sqrt(max(halves[0] ** 2 - hidden**2, 0.0))
-        ends = (around[0], around[1])
-        return Estimate(value, by_counts, more, hidden, limits=self.limits, intervals=ends)
+        return Distribution(
+            self.on_scale(2 * above / cells - 1.0),
+            part,
+            np.sqrt(noise.cells * made.cells.shape[-2] * by_noise) / records,
+            np.sqrt(part * (1 - part) / records),
+        )

@@ -363,8 +363,11 @@ def _check_estimate(entry: Mapping[str, Any]) -> None:
 
 def _check_lengths(content: Mapping[str, Any]) -> None:
     """Refuse curves whose columns do not belong together."""
-    for name in CURVES:
-        columns = {key: len(values) for key, values in content.get(name, {}).items()}
+    banded = content.get("curves", {})
+    known = {name: content.get(name, {}) for name in CURVES} | banded
+    for name, curve in known.items():
+        axes = ("across", "up") if name in banded else ()
+        columns = {key: len(values) for key, values in curve.items() if key not in axes}
         if len(set(columns.values())) > 1:
             raise ValueError(f"the columns of {name} must have one length, got {columns}")
     if "participants" in content and len(content["participants"]) != content["clients"]:

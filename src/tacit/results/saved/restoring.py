@@ -90,6 +90,7 @@ def _breakdown(known: Mapping[str, Any], has_histogram: bool) -> parts.Breakdown
         tuple(map(_part, listed)),
         {name: estimate_of(measure) for name, measure in measured.items()},
         tuple(map(_difference, known.get("differences", []))),
+        {name: parts.BandedCurve.restored(each) for name, each in known.get("curves", {}).items()},
     )
 
 
