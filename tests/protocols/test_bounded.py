@@ -20,6 +20,8 @@ from tacit.results.parts import Breakdown
 from tacit.running.evaluating import repeat_results
 from tests.terminal import run
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*outside the bounds")
+
 EXACT = tp.ExactSum.word
 BOUNDS = [(0.0, 100.0), (-3.0, 250.0)]
 
@@ -65,6 +67,11 @@ def test_exact_sums_give_the_figures_of_clipped_values(bounds: tuple[float, floa
     }
     assert figures == pytest.approx(expected, rel=1e-7)
     assert figures["R2"] == pytest.approx(expected["R2"], abs=1e-9)
+    for x, y_of_x, curve in zip(
+        (p, (p + y) / 2), (y, p - y), parts_of(result).curves.values(), strict=True
+    ):
+        line = np.polyval(np.polyfit(x, y_of_x, 1), curve.places)
+        assert curve.value == pytest.approx(line, rel=1e-7, abs=1e-7)
     assert result.estimate.value == pytest.approx(
         metrics.mean_absolute_error(y, p), abs=1e-12 * width
     )

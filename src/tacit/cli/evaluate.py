@@ -18,7 +18,6 @@ from tacit.cli.setting_options import Normalised, SettingsCommand, as_names, cho
 from tacit.cli.shell import (
     JsonOutput,
     check_signal,
-    complain,
     one_or_by_name,
     refuse,
     terminable,
@@ -218,18 +217,19 @@ def evaluate(
         chosen = chosen.deciding(asked.at)
     if asked.split is not None:
         clients = record_options.split_clients(clients, asked, asked.by or "uniform")
-    result = tacit.evaluate(
-        clients,
-        chosen,
-        asked.seed,
-        exact=_shows_exact(asked),
-        federation=asked.federation,
-        engine=asked.engine or ("spu" if ledgers else "ideal"),
-        ledgers=ledgers,
-        ledger=asked.ledger,
-        per_person=asked.per_person,
-        missing_epsilon=asked.count_missing,
-    )
+    with record_options.printed_doubts():
+        result = tacit.evaluate(
+            clients,
+            chosen,
+            asked.seed,
+            exact=_shows_exact(asked),
+            federation=asked.federation,
+            engine=asked.engine or ("spu" if ledgers else "ideal"),
+            ledgers=ledgers,
+            ledger=asked.ledger,
+            per_person=asked.per_person,
+            missing_epsilon=asked.count_missing,
+        )
     result = replace(
         result,
         participants=result.participants if asked.names else (),
@@ -283,8 +283,6 @@ def _read(
         sources.say_left_out(clients, asked.names)
     if asked.rescale is not None:
         clients = tacit.rescale(clients, *asked.rescale)
-    for sentence in protocol.doubts(clients) if protocol is not None else ():
-        complain(f"tacit: warning: {sentence}")
     return protocol, clients
 
 

@@ -57,17 +57,18 @@ def evaluate_by_group(
     if asked.rescale is not None:
         clients = tacit.rescale(clients, *asked.rescale)
     protocol, clients = taken_by(protocol, clients, given)
-    result = tacit.evaluate_groups(
-        clients,
-        groups,
-        protocol,
-        asked.seed,
-        exact=bool(asked.exact),
-        federation=asked.federation,
-        engine=asked.engine or "ideal",
-        per_person=asked.per_person,
-        ledger=asked.ledger,
-    )
+    with printed_doubts():
+        result = tacit.evaluate_groups(
+            clients,
+            groups,
+            protocol,
+            asked.seed,
+            exact=bool(asked.exact),
+            federation=asked.federation,
+            engine=asked.engine or "ideal",
+            per_person=asked.per_person,
+            ledger=asked.ledger,
+        )
     if not asked.names:
         result = _without_names(result)
     rows = [*result.to_rows(), *ledger_rows(asked)]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 import os
 import secrets
+import warnings
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 
 import tacit.protocol as tp
 from tacit.data.clients import Clients
+from tacit.data.errors import DataWarning
 from tacit.ledger.entries import Entry, request_digest
 from tacit.ledger.ledger import Ledger
 from tacit.metrics.ranking import auc
@@ -131,6 +133,8 @@ class Setup:
             raise ValueError(
                 "clients in separate processes have a state each: state cannot be given"
             )
+        for sentence in protocol.doubts(clients):
+            warnings.warn(sentence, DataWarning, stacklevel=4)
         source = noise_source(clients, seed, engine) if noise is None else noise
         stored, most = tp.ClientState() if state is None else state, unit_of(clients, per_person)
         counted, inside = counted_clients(clients, most, stored, source)

@@ -26,7 +26,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from tacit.counts import influence
 from tacit.protocol import audits, releases
 from tacit.protocols.shared import bounded
 from tacit.results.estimate import REACH, Estimate
-from tacit.results.parts import Breakdown
+from tacit.results.parts import BandedCurve, Breakdown
 from tacit.results.server_result import ServerResult
 
 RECORDS, FIRST, SECOND = "records", "first", "second"
@@ -47,6 +47,9 @@ SHARES = {RECORDS: 0.1, FIRST: 0.3, SECOND: 0.6}
 
 DROWNED = 3.0
 """A sum of squares of fewer of its standard errors is lost in noise."""
+
+PLACES = 21
+"""Of a line that is drawn with its band."""
 
 STEP = 1e-30
 """Of derivatives by complex numbers, which have no rounding error."""
@@ -147,10 +150,21 @@ class Powers:
 
     @property
     def slope(self) -> Any:
-        """Of the line of least squares from predictions to outcomes."""
+        """Of the line from predictions to outcomes."""
+        return self.line(False).slope
+
+    def line(self, of_errors: bool) -> Line:
+        """The line of least squares from predictions to outcomes.
+
+        Or, of errors, from the mean of prediction and outcome to their difference.
+        """
         predicted, outcome = self.means
-        together = (self.sums[4] - self.sums[5]) / self.sums[0] - predicted * outcome
-        return together / self.variance(1)
+        if not of_errors:
+            together = (self.sums[4] - self.sums[5]) / self.sums[0] - predicted * outcome
+            return Line(predicted, outcome, self.variance(1), together, self.variance(-1))
+        middle, apart = self.sums[1] / self.sums[0], self.mean_error
+        spread, squares = self.sums[4] / self.sums[0] - middle**2, self.squared - apart**2
+        return Line(middle, apart, spread, self.sums[6] / self.sums[0] - middle * apart, squares)
 
     def intercept(self, middle: float, half: float) -> Any:
         """Of that line, in the values' own units."""
@@ -160,6 +174,30 @@ class Powers:
     def agreement(self, sign: int) -> Any:
         """The mean error, and 1.96 standard deviations of errors added or taken away."""
         return self.mean_error + sign * REACH * np.sqrt(self.squared - self.mean_error**2)
+
+
+class Line(NamedTuple):
+    """Moments of x and y: the means, the variance of x, the covariance, the variance of y."""
+
+    x: Any
+    y: Any
+    spread: Any
+    together: Any
+    upright: Any
+
+    @property
+    def slope(self) -> Any:
+        """Of least squares."""
+        return self.together / self.spread
+
+    def at(self, place: Any) -> Any:
+        """The line at places of x."""
+        return self.y + self.slope * (place - self.x)
+
+    def sampling_variance(self, place: Any, records: Any) -> Any:
+        """Of the line there, with residuals of one variance."""
+        residual = np.maximum(self.upright - self.slope * self.together, 0.0)
+        return residual / records * (1 + (place - self.x) ** 2 / self.spread)
 
 
 Value = Callable[[Powers], Any]
@@ -320,7 +358,8 @@ class RegressionError(bounded.BoundedValues):
             return result
         if math.isnan(value):
             return replace(result, withheld=bounded.few_records(*main.records))
-        return replace(result, breakdown=Breakdown("", (), main.others()))
+        others = Breakdown("", (), main.others(), (), main.curves())
+        return replace(result, breakdown=others)
 
 
 def _scaled(sums: releases.Sums) -> tuple[Floats, Floats]:
@@ -394,3 +433,27 @@ class Figures:
         line = replace(slope, value=lambda powers: powers.intercept(middle, half))
         listed = {**CATALOGUE, "calibration intercept": line}
         return {name: self.estimate(each) for name, each in listed.items() if name != MAE}
+
+    def curves(self) -> dict[str, BandedCurve]:
+        """The calibration line, and that of Bland and Altman, over two standard deviations."""
+        made = {
+            "calibration line": self._curve(False, "Prediction", "Outcome"),
+            "difference by mean": self._curve(
+                True, "Mean of prediction and outcome", "Prediction less outcome"
+            ),
+        }
+        return {name: curve for name, curve in made.items() if curve is not None}
+
+    def _curve(self, of_errors: bool, across: str, up: str) -> BandedCurve | None:
+        """A line with its band; None where noise hides how x varies."""
+        spread, error = map(float, self.with_error(lambda powers: powers.line(of_errors).spread))
+        if not spread > max(DROWNED * error, 4.0 / self.protocol.one):
+            return None
+        line, half = Powers(self.sums).line(of_errors), self.protocol.half
+        reach = 2 * math.sqrt(spread)
+        places = np.linspace(max(line.x - reach, -1.0), min(line.x + reach, 1.0), PLACES)
+        value, privacy = self.with_error(lambda powers: powers.line(of_errors).at(places))
+        around = REACH * np.sqrt(privacy**2 + line.sampling_variance(places, self.sums[0]))
+        shift = 0.0 if of_errors else self.protocol.middle
+        band = (shift + half * each for each in (value, value - around, value + around))
+        return BandedCurve(across, up, self.protocol.middle + half * places, *band)
