@@ -314,7 +314,7 @@ class BoundedMean(bounded.BoundedValues):
 
     @property
     def lone_records(self) -> bool:
-        """Whether records report by themselves."""
+        """Whether records send reports of their own."""
         return isinstance(self.trust, tp.Local)
 
     @property
@@ -325,7 +325,7 @@ class BoundedMean(bounded.BoundedValues):
 
     @classmethod
     def audit_case(cls, settings: Mapping[str, Any]) -> tp.AuditCase:
-        """Clients of one record where records report by themselves."""
+        """Clients of one record where records send reports of their own."""
         local = tp.Trust.of(str(settings.get("trust", tp.SecureSum.word))) is tp.Trust.LOCAL
         return tp.AuditCase(cls.name, settings, cls.audit_records, apart=local, tight=False)
 

@@ -1,4 +1,4 @@
-"""The mean of a bounded value where no party is trusted: every record reports by itself.
+"""The mean of a bounded value where no party is trusted: every record sends a report of its own.
 
 A value is rounded at random to a point of a public grid of [0, 1], without bias, and the point is
 reported through a sliding window (``privacy.bounded``), of the width and on the grid with the least
