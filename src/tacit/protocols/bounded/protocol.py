@@ -59,7 +59,7 @@ MEAN, ORIGIN = "mean", "origin"
 def _cells(query: tp.Query) -> dict[str, releases.Released]:
     """The counts of each group's cells."""
     protocol: BoundedMean = query.protocol
-    return {"cells": releases.Released(protocol.shape, epsilon=COUNTED * protocol.budget)}
+    return {"cells": protocol.released[0]}
 
 
 def _sums(query: tp.Query) -> dict[str, releases.Released]:
@@ -70,7 +70,7 @@ def _sums(query: tp.Query) -> dict[str, releases.Released]:
     known = isinstance(origins, np.ndarray) and origins.dtype == np.float64
     if not known or origins.shape[-1:] != groups or not np.all(np.abs(origins) <= 1):
         raise ValueError(f"origins must be {groups[0]} 64-bit floats from -1 to 1 for each run")
-    return {"sums": protocol.sum_field(groups, (1 - COUNTED) * protocol.budget)}
+    return {"sums": protocol.released[1]}
 
 
 @releases.release(_cells)
@@ -357,6 +357,12 @@ class BoundedMean(bounded.BoundedValues):
         return max(len(self.group_names), 1), self.cells
 
     @property
+    def released(self) -> tuple[releases.Released, releases.Released]:
+        """The counts, and the sums."""
+        counts = releases.Released(self.shape, epsilon=COUNTED * self.budget)
+        return counts, self.sum_field(self.shape[:1], (1 - COUNTED) * self.budget)
+
+    @property
     def limits(self) -> tuple[float, float]:
         """The least and the largest mean."""
         return (-2 * self.half, 2 * self.half) if self.difference else self.bounds
@@ -394,8 +400,22 @@ class BoundedMean(bounded.BoundedValues):
         return float(self.on_scale(self.values(clients).mean(keepdims=True))[0])
 
     def forecast(self, scenario: tp.Scenario, shape: tp.Shape, metric: tp.Metric) -> tp.Forecast:
-        """The error that the server states of records that are drawn from the shape."""
-        return tp.measured_forecast(self, scenario, shape)
+        """The error by noise of values of this shape in the bounds, with the module's product."""
+        shares = bounded.expected_shares(scenario, shape)
+        width = (self.limits[1] - self.limits[0]) / 2
+        if self.lone_records:
+            return tp.Forecast(2 * width * reports.stated_error(self, shares, scenario.records))
+        mean = np.array([float(shares @ middles(shares.size))])
+        noises = float(releases.noises_of(self.trust, scenario.clients, scenario.clients))
+        cells, sums = self.released
+        unit = float(np.max(bounded.unit_of(sums, 1.0, self.one)))
+        noise = Noise(cells.variance(noises), sums.variance(noises) * unit**2)
+        cell = np.arange(shares.size) * self.cells // shares.size
+        counts = scenario.records * np.bincount(cell, shares, self.cells).astype(np.float64)
+        known = Means.of(counts[np.newaxis], np.zeros(1), mean, noise)
+        by_origin = noise.cells * np.sum((middles(self.cells) - mean) ** 2)
+        product = math.sqrt(by_origin) * float(known.records_error) / scenario.records**2
+        return bounded.forecast_of(width * math.hypot(float(known.privacy), product))
 
     @classmethod
     def threats(cls, settings: Mapping[str, Any]) -> tp.ThreatModel:

@@ -10,6 +10,7 @@ from the same reports.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Any
 
@@ -69,6 +70,13 @@ def mean_of_reports(protocol: Any, clients: int) -> tp.Conversation:
     report = report_at(protocol.budget)
     counts = devices.report_counts(reply, "reports", report.window.outputs)
     return _result(protocol, report, counts.astype(np.float64))
+
+
+def stated_error(protocol: Any, shares: Floats, records: int) -> float:
+    """The error by noise of a mean in [0, 1], of records with these shares of even cells."""
+    middles = (np.arange(shares.size) + 0.5) / shares.size
+    variance = report_at(protocol.budget).variance(PointMasses(middles, shares))
+    return math.sqrt(variance / records)
 
 
 def _result(protocol: Any, report: GridReport, counts: Floats) -> ServerResult:

@@ -57,14 +57,6 @@ STEP = 1e-30
 MAE = "mean absolute error"
 
 
-def _fields(query: tp.Query) -> dict[str, releases.Released]:
-    """The number of records, and two triples of sums."""
-    protocol: RegressionError = query.protocol
-    parts = {name: share * protocol.budget for name, share in SHARES.items()}
-    triples = {name: _triple(protocol, parts[name]) for name in (FIRST, SECOND)}
-    return {RECORDS: releases.Released(epsilon=parts[RECORDS]), **triples}
-
-
 def _triple(protocol: RegressionError, epsilon: float) -> releases.Released:
     """Three sums that a record moves by at most 1 in all, in units of one over ``per_record``.
 
@@ -77,7 +69,7 @@ def _triple(protocol: RegressionError, epsilon: float) -> releases.Released:
     return releases.Released((3,), units, epsilon, per_record=units - 2)
 
 
-@releases.release(_fields)
+@releases.release(lambda query: query.protocol.released)
 def sum_powers(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send the number of records, and the sums of first and second powers, with noise.
 
@@ -97,7 +89,7 @@ def sum_powers(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     totals = clients.added(partial(_totals, protocol))
     made = {RECORDS: releases.by_view(query, clients.sizes)}
     for name, triple in ((FIRST, totals[:3]), (SECOND, totals[3:])):
-        made[name] = bounded.units_of(triple, protocol.one, _fields(query)[name], query)
+        made[name] = bounded.units_of(triple, protocol.one, protocol.released[name], query)
     return made
 
 
@@ -312,6 +304,13 @@ class RegressionError(bounded.BoundedValues):
             "regression-each": tp.ErrorCase(cls((0.0, 1.0), 1.0, tp.Each()), noticed=True),
         }
 
+    @property
+    def released(self) -> Mapping[str, releases.Released]:
+        """The number of records, and two triples of sums."""
+        parts = {name: share * self.budget for name, share in SHARES.items()}
+        triples = {name: _triple(self, parts[name]) for name in (FIRST, SECOND)}
+        return {RECORDS: releases.Released(epsilon=parts[RECORDS]), **triples}
+
     def pairs(self, clients: tp.Clients) -> tuple[Floats, Floats]:
         """Scaled predictions and outcomes, shape (M,) each.
 
@@ -329,8 +328,20 @@ class RegressionError(bounded.BoundedValues):
         return float(self.half * np.abs(predicted - outcome).mean())
 
     def forecast(self, scenario: tp.Scenario, shape: tp.Shape, metric: tp.Metric) -> tp.Forecast:
-        """The error that the server states of records that are drawn from the shape."""
-        return tp.measured_forecast(self, scenario, shape)
+        """The error by noise where predictions have this shape, and outcomes mirror them."""
+        shares = bounded.expected_shares(scenario, shape)
+        error = (2 * np.arange(shares.size) + 1.0) / shares.size - 1
+        means = [np.ones_like(error), 0 * error, error.clip(0), (-error).clip(0)]
+        means += [0 * error, error**2, 0 * error]
+        noises = float(releases.noises_of(self.trust, scenario.clients, scenario.clients))
+        variances = [
+            each.variance(noises) / (1 if name == RECORDS else each.per_record) ** 2
+            for name, each in self.released.items()
+        ]
+        by_sum = np.repeat(variances, [1, 3, 3])
+        figures = Figures(self, scenario.records * (np.array(means) @ shares), by_sum)
+        value, privacy, _ = figures.of(CATALOGUE[MAE])
+        return bounded.forecast_of(float(privacy + 0 * value))
 
     def audit_federation(self, records: int, apart: bool) -> tp.Clients:
         """Predictions at one bound and outcomes at the other: such records move the sums most."""

@@ -143,6 +143,21 @@ class BoundedValues(tp.Protocol):
             )
 
 
+SHAPE_CELLS = 10_000
+"""Cells in which a plan takes values of a shape."""
+
+
+def expected_shares(scenario: tp.Scenario, shape: tp.Shape) -> Floats:
+    """The part of the records in each of many equal cells of the bounds, shape (B,)."""
+    counts = np.sum(scenario.counts(shape, SHAPE_CELLS), axis=0)
+    return np.asarray(counts / counts.sum())
+
+
+def forecast_of(error: float) -> tp.Forecast:
+    """A prediction; of too few records for a figure, an error that says nothing."""
+    return tp.Forecast(math.inf if math.isnan(error) else error)
+
+
 def check_sizes(clients: tp.Clients) -> None:
     """Refuse clients whose sums would not fit into 64 bits.
 
