@@ -69,8 +69,9 @@ def check_same(run: Rehearsal, clients: Clients, protocol: tacit.Protocol) -> No
 def test_a_rehearsal_finds_what_the_simulation_finds(name: str, restarts: bool) -> None:
     """Also where each party is stopped after every message, and some messages come twice."""
     faults = [Fault("duplicate", 1, turn, "down") for turn in (1, 2) if restarts]
-    run = rehearse(CLIENTS, PROTOCOLS[name], faults, noise=silent, restarts=restarts)
-    check_same(run, CLIENTS, PROTOCOLS[name])
+    clients = PROTOCOLS[name].trial_records(CLIENTS)
+    run = rehearse(clients, PROTOCOLS[name], faults, noise=silent, restarts=restarts)
+    check_same(run, clients, PROTOCOLS[name])
     assert not [refusal for refusal in run.refusals if refusal.way == "down" or not restarts]
 
 

@@ -284,7 +284,6 @@ class BoundedMean(bounded.BoundedValues):
     record_columns: ClassVar[Mapping[str, str]] = {"value": "score"}
     replicated_fields = (ORIGIN,)
     categories_setting = "group_names"
-    planned = ({"bounds": (0.0, 1.0)},)
     law_settings: ClassVar[audits.Configurations] = {
         "bounded": {"bounds": (0.0, 1.0), "epsilon": 200.0},
         "bounded-each": {"bounds": (0.0, 1.0), "trust": tp.Each.word, "epsilon": 200.0},

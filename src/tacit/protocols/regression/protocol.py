@@ -285,7 +285,6 @@ class RegressionError(bounded.BoundedValues):
     needs_second_values = True
     trusts = (tp.Trust.SECURE_SUM, tp.Trust.EACH, tp.Trust.EXACT_SUM)
     record_columns: ClassVar[Mapping[str, str]] = {"prediction": "score", "outcome": "second"}
-    planned = ({"bounds": (0.0, 1.0)},)
     law_settings: ClassVar[audits.Configurations] = {
         "regression": {"bounds": (0.0, 1.0), "epsilon": 200.0},
         "regression-each": {"bounds": (0.0, 1.0), "trust": tp.Each.word, "epsilon": 200.0},

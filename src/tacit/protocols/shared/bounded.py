@@ -8,8 +8,9 @@ the nearest bound, record by record, so that neighbouring records stay neighbour
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,20 @@ class BoundedValues(tp.Protocol):
     def takes_epsilon(cls, settings: Mapping[str, Any]) -> bool:
         """Whether noise is added."""
         return tp.Trust.of(str(settings.get("trust", tp.SecureSum.word))) is not tp.Trust.EXACT_SUM
+
+    @classmethod
+    def families(cls, scenario: tp.Scenario, metric: tp.Metric) -> Sequence[tp.Family]:
+        """Values from 0 to 1 under every trust; errors of other bounds grow as their distance."""
+        if metric != tp.Metric.of_figure(cls.figure):
+            return ()
+        made = []
+        for trust in cls.trusts:
+            settings: dict[str, Any] = {"trust": trust.value, "bounds": tp.UNIT_INTERVAL}
+            if cls.takes_epsilon(settings):
+                settings["epsilon"] = scenario.epsilon
+            protocols = tp.accepted([partial(cls, **settings)])
+            made.append(tp.Family(protocols, (trust,), cls.given_up, metric))
+        return made
 
     @property
     def guarantee(self) -> tp.Cost:
