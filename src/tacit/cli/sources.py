@@ -12,7 +12,7 @@ import click
 from tacit.cli.shell import complain, progress_of, refuse
 from tacit.data.clients import Clients
 from tacit.data.columns import check_rule
-from tacit.data.engines.opening import files_of, is_address, stored_clients
+from tacit.data.engines.opening import PYTHON_PREFIX, files_of, is_address, stored_clients
 from tacit.data.engines.stored import StoredClients
 from tacit.data.form import PLAIN
 from tacit.data.reading import FileColumns, read_columns
@@ -50,8 +50,10 @@ def check_places(params: Mapping[str, Any]) -> None:
             "--table and --query need a database's address, as postgresql://user@host/database or "
             "duckdb://file"
         )
-    if addresses and len(named) != 1:
-        raise click.UsageError("a database needs --table or --query, one of them")
+    if addresses and len(named) != (not addresses[0].startswith(PYTHON_PREFIX)):
+        raise click.UsageError(
+            "a database needs --table or --query, one of them; python: needs none"
+        )
 
 
 def stored_source(
