@@ -116,6 +116,7 @@ def test_private_groups_follow_their_records(tmp_path: Path) -> None:
     [
         ("UPDATE scored SET who = NULL WHERE label = 1", OWNERLESS),
         ("UPDATE scored SET who = ' ' WHERE label = 1", OWNERLESS),
+        ("UPDATE scored SET who = CHR(9) || CHR(160) WHERE label = 1", OWNERLESS),
         ("ALTER TABLE scored ALTER who TYPE DOUBLE", "must hold integers or strings, got type num"),
         ("ALTER TABLE scored DROP COLUMN who", "no column 'who'"),
     ],
@@ -123,6 +124,12 @@ def test_private_groups_follow_their_records(tmp_path: Path) -> None:
 def test_other_persons_are_refused_uncounted(change: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=message):
         from_database(database(tmp_path / "a.duckdb", ALL, change), "scored", **BY)
+
+
+def test_no_blank_at_the_end_of_an_id_makes_another_person(tmp_path: Path) -> None:
+    blanks = "UPDATE scored SET who = who || CHR(9) || CHR(160) || CHR(10) WHERE label = 1"
+    stored = from_database(database(tmp_path / "a.duckdb", ALL, blanks), "scored", **BY)
+    check_counted(stored, in_order(ALL), 2)
 
 
 def test_persons_at_two_clients_are_counted_on_the_screen(tmp_path: Path) -> None:

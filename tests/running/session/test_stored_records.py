@@ -167,6 +167,13 @@ def test_records_have_one_fingerprint_wherever_they_are(tmp_path: Path) -> None:
         listed = ledger.fingerprint(memory.labels[::-1], scores[::-1])
         assert ledger.fingerprint(scores, memory.labels) == memory.marks(ledger.record_key)[0]
         assert listed != memory.marks(ledger.record_key)[0]
+    by_class = np.array([scores, 1 - scores])
+    table = pa.table({"a": by_class[0], "b": by_class[1], "group": memory.labels})
+    memory = tacit.Clients.from_classes(by_class.T, memory.labels, ("0", "1"))
+    classes: dict[str, Any] = {"scores": ("a", "b"), "label": None, "group": "group"}
+    address = database(tmp_path / "c.duckdb", table)
+    there = opening.from_database(address, "scored", **classes, group_names=("0", "1"))
+    assert there.marks(bytes(32))[0] == memory.marks(bytes(32))[0]
 
 
 def test_a_plan_that_needs_more_than_counts_is_refused_with_the_setting_that_would_do(

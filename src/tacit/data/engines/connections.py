@@ -178,7 +178,11 @@ class DuckDBEngine:
 
     def kinds(self, relation: Relation) -> dict[str, str]:
         """The kind of every column by its name."""
-        rows = self.rows(f"DESCRIBE SELECT * FROM {relation.table}")
+        statement = f"DESCRIBE SELECT * FROM {relation.table}"
+        with self._named_errors():
+            if len(self._connection.extract_statements(statement)) != 1:
+                raise DataError(f"{self.source} must be one SELECT statement")
+        rows = self.rows(statement)
         return {str(row[0]): _kind_of(str(row[1])) for row in rows}
 
     def rows(self, statement: str, tables: Sequence[ConstantTable] = ()) -> list[tuple[Any, ...]]:

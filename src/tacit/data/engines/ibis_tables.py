@@ -29,7 +29,8 @@ from tacit.extras import extra
 RECORDS = "tacit_records"
 """The table expression's name in statements."""
 
-PLAIN = replace(DUCKDB, finite="ABS({score}) <= 1.7976931348623157e308", given_tables=False)
+FINITE = "ABS({score}) <= 1.7976931348623157e308"
+PLAIN = replace(DUCKDB, finite=FINITE, given_tables=False, blanks=None)
 """What sqlglot writes in every dialect; NaN is above all numbers or not comparable."""
 
 SAME = {"duckdb": PLAIN, "pyspark": DIALECTS["spark"]}

@@ -37,7 +37,10 @@ from tacit.data.form import FileForm
 from tacit.data.reading import FileColumns
 from tacit.data.tables import RECORD_FILES, file_names, refuse_twice
 
-SECRETS = ("password", "passwd", "pwd", "passcode", "secret", "token", "scram_", "private_key")
+SECRETS = (
+    *("password", "passwd", "pwd", "passcode", "secret", "token", "scram_", "private_key"),
+    *("credential", "api_key", "apikey"),
+)
 """Words of the options of an address that hold a password."""
 
 POSTGRES_PREFIXES = ("postgresql://", "postgres://")

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.categories import Categories
+from tacit.data.checking import MUST_BE_EXACT, ROUNDED, SCORES
 from tacit.data.clients import Clients
 from tacit.data.columns import left_out_by_client
 from tacit.data.engines import statements, summaries
@@ -165,6 +166,9 @@ class EngineRecords(Stored):
 
         lows, highs = ([row[at] for row in rows.values() if row[1]] for at in (5, 6))
         self.first_ends = float(min(lows, default=np.inf)), float(max(highs, default=-np.inf))
+        largest = max(map(abs, self.first_ends))
+        if self._relation.score_kind == statements.INTEGER and np.inf > largest >= ROUNDED:
+            raise DataError(f"{SCORES} {MUST_BE_EXACT}, got {largest:.0f} in {engine.source}")
         others = [self._viewed(score=name, kept=self.ids) for name in relation.by_class[1:]]
         ends = [self.first_ends, *(each.ends for each in others)]
         self.ends = min(low for low, _ in ends), max(high for _, high in ends)
@@ -519,7 +523,9 @@ def checked(
         statements.UNKNOWN if name is None else kinds[name]
         for name in (relation.label, relation.person)
     )
-    made = replace(relation, label_kind=of_label, person_kind=of_person)
+    made = replace(
+        relation, label_kind=of_label, person_kind=of_person, score_kind=kinds[relation.score]
+    )
     if made.words is None and (form.positive or of_label == statements.TEXT):
         return replace(made, words=_words(engine, made, form))
     return made

@@ -55,6 +55,7 @@ class Dialect:
     bucket : the function that says how many of some ascending edges are at most a score; None where
         there is none.
     sha256 : the function that gives the SHA-256 digest of a text, in small hexadecimal digits.
+    blanks : what TRIM removes at the ends of a person's id, as SQL; None for its own choice.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Dialect:
     given_tables: bool = False
     stores_upper: bool = False
     sha256: str = "SHA2({text}, 256)"
+    blanks: str | None = None
 
     def digest(self, person: str, digits: int) -> str:
         """The first digits of the digest of an id of persons."""
@@ -154,6 +156,7 @@ DUCKDB = Dialect(
     nan="ISNAN({number})",
     given_tables=True,
     sha256="SHA256({text})",
+    blanks=" || ".join(f"CHR({n})" for n in range(2**14) if chr(n).isspace()),
 )
 POSTGRES = Dialect(
     "postgres",
@@ -161,6 +164,7 @@ POSTGRES = Dialect(
     "text",
     bucket="width_bucket({score}, CAST(ARRAY[\n  {edges}\n] AS double precision[]))",
     sha256="ENCODE(SHA256(CONVERT_TO({text}, 'UTF8')), 'hex')",
+    blanks=" || ".join(f"CHR({n})" for n in (*range(9, 14), 32)),
 )
 BIGQUERY = Dialect(
     "bigquery",
@@ -198,7 +202,7 @@ class Relation:
     table : the table, or a query in brackets, as SQL.
     score, label : the names of the columns; None for records without labels.
     client : the column of clients; None where all records are one client's.
-    label_kind : what is known about the type of labels.
+    score_kind, label_kind : what is known about the types of scores and labels.
     maps : through which scores go one after another.
     group, groups : the column of private groups and their agreed names, which are strata of the
         classes; None and none where records have no groups.
@@ -227,6 +231,7 @@ class Relation:
     words: tuple[tuple[str, int], ...] | None = None
     needed: tuple[str, ...] = ()
     where: tuple[tuple[str, str], ...] = ()
+    score_kind: str = UNKNOWN
 
     @property
     def chosen(self) -> str:
@@ -342,7 +347,8 @@ FROM {self.chosen}
         person = self.dialect.quoted(self.person or "")
         if self.person_kind == INTEGER:
             return person
-        return f"TRIM(CAST({person} AS {self.dialect.text}))"
+        text, blanks = f"CAST({person} AS {self.dialect.text})", self.dialect.blanks
+        return f"TRIM({text})" if blanks is None else f"TRIM({text}, {blanks})"
 
 
 def _means_label(text: str, label: int) -> str:
