@@ -94,7 +94,7 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
         ("--counts x.csv y.csv", "--counts cannot be used with FILES"),
         ("--counts x.csv --split 3", "--split needs records, and --counts has none"),
         ("x.csv --table t", "--table and --query need a database's address"),
-        ("duckdb://x", "a database needs --table or --query, one of them"),
+        ("duckdb://x", "a database needs a table or a query, one of them"),
         ("python:ads.py:frame --table x", "python: needs none"),
         ("duckdb://x y.csv --table t", "must be the only one of FILES"),
         ("duckdb://x --table t --decimal ,", "--decimal needs files, not a database"),

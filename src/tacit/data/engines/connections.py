@@ -29,6 +29,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import duckdb
 import pyarrow as pa
 
+from tacit.data.engines.adding import without_user
 from tacit.data.engines.pieces import ConstantTable
 from tacit.data.engines.ranking import Ascending
 from tacit.data.engines.statements import (
@@ -419,16 +420,3 @@ def _user_of(address: str) -> str:
     parts = urlsplit(address)
     named = dict(parse_qsl(parts.query)).get("user") or unquote(parts.username or "")
     return named or os.environ.get("PGUSER", "")
-
-
-def without_user(reason: str, user: str) -> str:
-    """What a server said, without the user that it repeats, in whatever language it says so.
-
-    Examples
-    --------
-    >>> without_user('authentication failed for user "reader"', "reader")
-    'authentication failed for user "..."'
-    """
-    if not user:
-        return reason
-    return re.sub(rf"(?<!\w){re.escape(user)}(?!\w)", "...", reason)

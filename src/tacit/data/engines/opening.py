@@ -197,12 +197,23 @@ class DatabaseTable:
     address : of the database, as ``from_database`` takes it.
     table, query : one of them.
     passfile : the file of a password, as libpq reads it; None for libpq's own places.
+
+    Raises
+    ------
+    DataError : for a table together with a query, or none of them, but for a program; and for an
+        address with a password.
     """
 
     address: str
     table: str | None = None
     query: str | None = None
     passfile: Path | None = None
+
+    def __post_init__(self) -> None:
+        given = (self.table is not None) + (self.query is not None)
+        if given != (not self.address.startswith(PYTHON_PREFIX)):
+            raise DataError("a database needs a table or a query, one of them; python: needs none")
+        _ = self.public_address
 
     def __str__(self) -> str:
         """What messages call it: without user and password."""
@@ -213,12 +224,7 @@ class DatabaseTable:
 
     @property
     def public_address(self) -> str:
-        """The address without its user.
-
-        Raises
-        ------
-        DataError : for an address with a password.
-        """
+        """The address without its user."""
         if self.address.startswith((DUCKDB_PREFIX, PYTHON_PREFIX)):
             return self.address
         return public_address(self.address)
@@ -247,11 +253,8 @@ class DatabaseTable:
 
         Raises
         ------
-        DataError : for a table together with a query, or none of them, and where the engine is not
-            there.
+        DataError : where the engine is not there.
         """
-        if (self.table is None) == (self.query is None):
-            raise DataError("a database needs a table or a query, one of them")
         called = "the query" if self.table is None else f"table {self.table}"
         called = f"{self.public_address.removeprefix(DUCKDB_PREFIX)}, {called}"
         if self.address.startswith(IBIS_PREFIX):
@@ -295,44 +298,6 @@ def _columns_of(
 ) -> Columns:
     """What is read of all sources alike, of the arguments of ``from_database``."""
     return FileColumns(**columns).of_files("", group, group_names, scores)[""]
-
-
-def stored_clients(
-    sources: Sequence[str],
-    columns: FileColumns,
-    *,
-    table: str | None = None,
-    query: str | None = None,
-    only_counts: bool = False,
-    progress: Progress = unshown,
-    **groups: Any,
-) -> StoredClients | None:
-    """Clients whose records stay where they are; None where they are to be read into memory.
-
-    What an engine does not know, as files that differ, needs memory.
-
-    Parameters
-    ----------
-    sources : files, patterns and folders, or one address of a database.
-    columns : what is read of them.
-    table, query : of a database, one of them.
-    only_counts : whether the records are only counted.
-    progress : as ``from_database`` takes it.
-    groups : ``group``, ``group_names`` and ``scores``, as ``from_database`` takes them; without
-        names those of public groups are read off the records.
-
-    Raises
-    ------
-    DataError : as ``from_database`` and ``from_files``.
-    """
-    if any(isinstance(value, Mapping) for value in vars(columns).values()):
-        return None
-    read = _columns_of(**groups, **vars(columns))
-    if not stays(sources, read, only_counts):
-        return None
-    if is_address(sources[0]):
-        return database_clients(DatabaseTable(sources[0], table, query), read, progress)
-    return file_clients(sources, read, progress)
 
 
 def stays(sources: Sequence[str], columns: Columns, only_counts: bool) -> bool:

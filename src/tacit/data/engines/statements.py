@@ -51,7 +51,7 @@ class Dialect:
     given_tables : whether tables of numbers are given to the engine with a statement, by name.
     finite : what says that a score is a finite number; None for comparisons with infinity. DuckDB
         leaves those out where a Parquet file's statistics say so, and they do not count NaN.
-    nan : what says that a number is NaN; None for comparisons.
+    nan : what says that a number is NaN, which some engines take for equal to itself.
     bucket : the function that says how many of some ascending edges are at most a score; None where
         there is none.
     sha256 : the function that gives the SHA-256 digest of a text, in small hexadecimal digits.
@@ -66,7 +66,7 @@ class Dialect:
     bucket: str | None = None
     array: str | None = None
     finite: str | None = None
-    nan: str | None = None
+    nan: str = "{number} <> {number} OR {number} = CAST('NaN' AS {floats})"
     given_tables: bool = False
     stores_upper: bool = False
     sha256: str = "SHA2({text}, 256)"
@@ -78,10 +78,8 @@ class Dialect:
         return f"SUBSTR({text}, 1, {digits})"
 
     def is_nan(self, number: str) -> str:
-        """The condition that a number is NaN, which some engines take for equal to itself."""
-        if self.nan is not None:
-            return self.nan.format(number=number)
-        return f"{number} <> {number} OR {number} = CAST('NaN' AS {self.number})"
+        """The condition that a number is NaN."""
+        return self.nan.format(number=number, floats=self.number)
 
     def is_finite(self, score: str) -> str:
         """The condition that a score is a finite number: false for NaN, not true for NULL."""

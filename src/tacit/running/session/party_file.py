@@ -20,7 +20,6 @@ from tacit.data.columns import RULES, Columns
 from tacit.data.engines.counts_file import read_counts
 from tacit.data.engines.opening import (
     PATTERN_SIGNS,
-    PYTHON_PREFIX,
     DatabaseTable,
     database_clients,
     file_clients,
@@ -191,19 +190,9 @@ def _database(data: toml_source.Table, home: Path) -> DatabaseTable:
     address = data.text("records")
     if not is_address(address):
         data.refuse("records", "records must begin with postgresql:// or duckdb://")
-    given = sum(key in data.values for key in ("table", "query"))
-    if given != (not address.startswith(PYTHON_PREFIX)):
-        data.refuse("records", "records needs table or query, one of them; python: needs none")
-    passfile = data.optional("passfile")
-    named = DatabaseTable(
-        address,
-        data.optional("table"),
-        data.optional("query"),
-        Path(passfile) if passfile else None,
-    ).at(home)
+    table, query, passfile = map(data.optional, ("table", "query", "passfile"))
     with data.about("records"):
-        str(named)
-    return named
+        return DatabaseTable(address, table, query, Path(passfile) if passfile else None).at(home)
 
 
 def _form(data: toml_source.Table) -> form.FileForm:
