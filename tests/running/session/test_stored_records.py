@@ -133,8 +133,8 @@ def spent(home: Path) -> float:
     return sum(line.epsilon for line in desks.messages_in(home))
 
 
-def test_a_run_sorts_once_and_opens_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another run about the same records does not sort, and knows them by another name."""
+def test_a_run_never_sorts_and_opens_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message that reads records passes over them once; they are known by another name."""
     passes = []
     for name in ("__init__", "ascending", "counts", "batches"):
         whole = getattr(EngineRecords, name)
@@ -147,8 +147,8 @@ def test_a_run_sorts_once_and_opens_little(tmp_path: Path, monkeypatch: pytest.M
     identity = desks.federation(tmp_path, desks.HISTOGRAM)
     moved(tmp_path, "duckdb")
     desks.carried(tmp_path, identity)
-    # the first message, and the masked numbers of each of three sums
-    assert passes.count("__init__") == passes.count("batches") == 4
+    # the first message, and the masked numbers of each of three sums, or four, as the noise is
+    assert passes.count("__init__") == passes.count("batches") in (4, 5), " ".join(passes)
     assert (passes.count("ascending"), passes.count("counts")) == (0, 3)
     desks.edited(tmp_path / "a" / "party.toml", ('dataset = "registry"', 'dataset = "renamed"'))
     coordinator = desks.coordinated(tmp_path, identity)
