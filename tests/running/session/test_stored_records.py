@@ -133,7 +133,7 @@ def spent(home: Path) -> float:
     return sum(line.epsilon for line in desks.messages_in(home))
 
 
-def test_a_run_never_sorts_and_opens_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_never_sorts_and_opens_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A message that reads records passes over them once; they are known by another name."""
     passes = []
     for name in ("__init__", "ascending", "counts", "batches"):
