@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,8 +36,19 @@ pytestmark = [  # Ibis calls what DuckDB and pandas will no longer have; Spark l
 ]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def no_session_left() -> Iterator[None]:
+    """Tests of clusters have sessions of other settings, and would get this one."""
+    yield
+    if "pyspark.sql" in sys.modules:
+        session = sys.modules["pyspark.sql"].SparkSession.getActiveSession()
+        if session is not None:
+            session.stop()
+
+
 def on_spark(file: Path) -> Any:
     sql = pytest.importorskip("pyspark.sql", reason="needs Spark: pip install 'tacit[spark]'")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
     session = sql.SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
     session.read.parquet(str(file)).createOrReplaceTempView("scored")
