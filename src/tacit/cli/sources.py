@@ -14,11 +14,9 @@ from tacit.data.clients import Clients
 from tacit.data.columns import check_rule
 from tacit.data.engines.opening import (
     DatabaseTable,
-    database_clients,
-    file_clients,
     files_of,
     is_address,
-    stays,
+    stored_clients,
 )
 from tacit.data.engines.stored import StoredClients
 from tacit.data.form import PLAIN
@@ -78,14 +76,9 @@ def stored_source(
     """
     if any(isinstance(value, Mapping) for value in vars(columns).values()):
         return None
-    read = columns.of_files("", group, names, scores)[""]
-    if not stays(asked.files, read, only_counts):
-        return None
-    progress = partial(progress_of, label="records")
-    if is_address(asked.files[0]):
-        table = DatabaseTable(asked.files[0], asked.table, asked.query)
-        return database_clients(table, read, progress)
-    return file_clients(asked.files, read, progress)
+    read, files = columns.of_files("", group, names, scores)[""], asked.files
+    source = DatabaseTable(files[0], asked.table, asked.query) if is_address(files[0]) else files
+    return stored_clients(source, read, only_counts, partial(progress_of, label="records"))
 
 
 def read_asked(asked: SimpleNamespace, columns: FileColumns, *groups: Any, **more: Any) -> Clients:

@@ -152,7 +152,7 @@ def record_sums(key: bytes, clients: Any) -> Integers:
     said += [] if by_class is None else [*by_class.T]
     whose = [] if clients.count == 1 else [word_of(clients.client_of_record)]
     if clients.persons is not None:
-        whose += [*clients.persons.view("<u8").reshape(clients.records, -1).T]
+        whose += [*clients.persons.view("<u8").reshape(-1, clients.persons.itemsize // 8).T]
     return enciphered_sums(key, [*map(word_of, said)], whose)
 
 

@@ -144,9 +144,9 @@ class SparkCluster:
         drawn = by_part.mapInArrow(
             lambda each: _batches(map(choose, _tables(more, each, None))), schema
         )
-        kept = drawn.persist()
-        made = SparkCluster(kept, more)
-        weakref.finalize(made, _released, kept).atexit = False
+        persisted = drawn.persist()
+        made = SparkCluster(persisted, more)
+        weakref.finalize(made, _released, persisted).atexit = False
         return made
 
     def _of(self, names: Sequence[str]) -> Any:
@@ -254,9 +254,9 @@ def total(
 
 def totals_of(numbers: Integers) -> pa.Table:
     """The columns of ``TOTALS`` of an array."""
-    kept = numbers != 0
-    kept[-1:] = True
-    places = np.flatnonzero(kept)
+    is_listed = numbers != 0
+    is_listed[-1:] = True
+    places = np.flatnonzero(is_listed)
     return table_of(TOTALS, places, numbers[places])
 
 

@@ -204,7 +204,7 @@ class PersonReader(BatchReader):
 
 
 def changed(source: str) -> DataError:
-    """The error of records that are not those that were there before."""
+    """The error that says that a cluster's records changed during a run."""
     return DataError(
         f"{source} changed between two steps of a run: write it to a table, or keep it in memory "
         "of the cluster, if it is computed again each time"

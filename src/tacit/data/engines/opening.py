@@ -300,22 +300,36 @@ def _columns_of(
     return FileColumns(**columns).of_files("", group, group_names, scores)[""]
 
 
-def stays(sources: Sequence[str], columns: Columns, only_counts: bool) -> bool:
-    """Whether records stay: of databases, patterns and folders, and of large files if only counted.
+def stored_clients(
+    source: Sequence[str] | DatabaseTable,
+    columns: Columns,
+    only_counts: bool,
+    progress: Progress = unshown,
+    known: Known = None,
+    as_one: bool = False,
+) -> StoredClients | None:
+    """Clients whose records stay where they are; None where these are to be read into memory.
+
+    Records of databases, patterns and folders stay, and those of large files if only counted.
 
     Parameters
     ----------
-    sources : files, patterns and folders, or one address of a database.
-    columns : what is read of them, in values that an engine can read.
-    only_counts : whether they are only counted.
+    source : a database's table; or files, patterns and folders.
+    columns : what is read of them.
+    only_counts : whether records are only counted.
+    progress : as ``from_database`` takes it.
+    known : as ``EngineRecords`` takes it.
+    as_one : whether all files are one client's, where no column names clients.
     """
     if columns.form != FileForm(columns.form.positive):
-        return False
-    if is_address(sources[0]):
-        return True
-    if any(map(is_pattern, sources)):
-        return all(Path(file).suffix.lower() in PARQUET for file in matched(sources))
-    return only_counts and is_large(sources)
+        return None  # an engine does not know how such values are written
+    if isinstance(source, DatabaseTable):
+        return _database_clients(source, columns, progress, known)
+    if any(map(is_pattern, source)):
+        stay = all(Path(file).suffix.lower() in PARQUET for file in matched(source))
+    else:
+        stay = only_counts and is_large(source)
+    return _file_clients(source, columns, progress, known, as_one) if stay else None
 
 
 def from_database(
@@ -345,10 +359,10 @@ def from_database(
     DataError : for a table that cannot be read, and for records that cannot be used, as
         ``tacit.read``.
     """
-    return database_clients(DatabaseTable(address, table, query), _columns_of(**columns), progress)
+    return _database_clients(DatabaseTable(address, table, query), _columns_of(**columns), progress)
 
 
-def database_clients(
+def _database_clients(
     database: DatabaseTable, columns: Columns, progress: Progress = unshown, known: Known = None
 ) -> StoredClients:
     """``from_database`` of columns that are put together; ``known`` as ``EngineRecords`` has it."""
@@ -404,10 +418,10 @@ def from_files(
     ------
     DataError : for a pattern without files, and for records that cannot be used.
     """
-    return file_clients(sources, _columns_of(**columns), progress)
+    return _file_clients(sources, _columns_of(**columns), progress)
 
 
-def file_clients(
+def _file_clients(
     sources: Sequence[str],
     columns: Columns,
     progress: Progress = unshown,

@@ -101,7 +101,7 @@ Known = Mapping[str, Any] | None
 
 
 class ChangedError(DataError):
-    """Records are not those that were there before."""
+    """Records that changed since they were summarised."""
 
 
 class _OtherRecordsError(Exception):
