@@ -23,6 +23,7 @@ from tests.data.engines.test_persons import check_counted, in_order, visits
 from tests.data.engines.test_sums import check_sums, zoomed_scale
 
 ibis = pytest.importorskip("ibis", reason="needs Ibis: pip install 'tacit[ibis]'")
+pytest.importorskip("pyarrow_hotfix", reason="needs Ibis' own extra: ibis-framework[duckdb]")
 
 RECORDS = visits()
 pytestmark = [  # Ibis calls what DuckDB and pandas will no longer have; Spark leaves sockets open
