@@ -2,7 +2,7 @@
 
 Records are words of 64 bits, two of which are a block of AES-256. A record's outcome is the last
 block of CBC (a record's next block is added to its outcome so far by exclusive or, and enciphered
-again). The four quarters of all outcomes are summed, with the number of records M, below 2^31, so
+again). The four quarters of all outcomes are summed modulo 2^64, with the number of records M, so
 that sums of parts of the records add up to those of all.
 
 What sums guarantee: other records have other sums, but for a chance of 1/(2^128 - 2M) and, where a
@@ -11,9 +11,10 @@ whole records (CBC-MAC of messages of one length, Bellare, Kilian and Rogaway 20
 another number of words have another key of AES, and so has each group of words. Take two tables
 that were chosen without the key, a record that is not in both equally often, and d the difference
 of how often. Whatever all other records become, this one becomes any of 2^128 - 2M values alike.
-The sums agree only where d times each of its quarters is a given number: for one value. Who writes
-records into the table learns from a run only whether it was declined, and so has one guess a run.
-Who knows the key can make records with equal sums: it must stay where the ledger is.
+The sums agree only where d times each of its quarters is a given number: for one value, or, of M
+above 2^32 records, for (M/2^32)^4 at most. Who writes records into the table learns from a run only
+whether it was declined, and so has one guess a run. Who knows the key can make records with equal
+sums: it must stay where the ledger is.
 """
 
 from __future__ import annotations

@@ -176,6 +176,14 @@ def test_records_have_one_fingerprint_wherever_they_are(tmp_path: Path) -> None:
     assert there.marks(bytes(32))[0] == memory.marks(bytes(32))[0]
 
 
+def test_records_in_percent_stay_in_a_database(tmp_path: Path) -> None:
+    desks.federation(tmp_path, desks.ONE_SUM)
+    moved(tmp_path, "duckdb")
+    file = tmp_path / "a" / "party.toml"
+    desks.edited(file, ('table = "scored"', 'table = "scored"\nunit = "percent"'))
+    assert not party_file.read_records(party_file.PartyFile.read(file)).at_hand
+
+
 def test_a_plan_that_needs_more_than_counts_is_refused_with_the_setting_that_would_do(
     tmp_path: Path,
 ) -> None:

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -368,6 +369,8 @@ class PostgresEngine:
                 address, connect_timeout=CONNECT_SECONDS, client_encoding="UTF8", **more
             )
             weakref.finalize(self, self._connection.close)
+            if self._connection.info.parameter_status("server_encoding") == "UTF8":
+                self.dialect = replace(POSTGRES, trim=DUCKDB.trim)  # it has all these characters
             self._connection.read_only = True
             self._connection.isolation_level = self._driver.IsolationLevel.REPEATABLE_READ
 

@@ -321,7 +321,7 @@ def stored_clients(
     known : as ``EngineRecords`` takes it.
     as_one : whether all files are one client's, where no column names clients.
     """
-    if columns.form != FileForm(columns.form.positive):
+    if columns.form != FileForm(columns.form.positive, percent=columns.form.percent):
         return None  # an engine does not know how such values are written
     if isinstance(source, DatabaseTable):
         return _database_clients(source, columns, progress, known)

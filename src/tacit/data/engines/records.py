@@ -485,7 +485,9 @@ _KINDS = {
     "label": (*_NUMBERS, statements.BOOLEAN, statements.TEXT),
     "person": (statements.INTEGER, statements.TEXT, "uuid", "UUID"),
 }
-"""Which kinds a column may have; one of clients or groups may have any but that of booleans."""
+"""Which kinds a column may have; one of clients or groups may have any but ``_NO_KEYS``."""
+
+_NO_KEYS = (statements.BOOLEAN, statements.NUMBER)
 
 
 def checked(
@@ -507,7 +509,7 @@ def checked(
         if name not in kinds:
             raise DataError(f"{engine.source} has {no_column(name, list(kinds))}")
         kind, allowed = kinds[name], _KINDS.get(option)
-        if kind == statements.BOOLEAN if allowed is None else kind not in allowed:
+        if kind in _NO_KEYS if allowed is None else kind not in allowed:
             must = f"must hold {HELD[option][1]}, got type {kind}"
             raise DataError(f"column {name!r} of {engine.source} {must}")
     of_label, of_person = (

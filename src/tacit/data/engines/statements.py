@@ -55,7 +55,7 @@ class Dialect:
     bucket : the function that says how many of some ascending edges are at most a score; None where
         there is none.
     sha256 : the function that gives the SHA-256 digest of a text, in small hexadecimal digits.
-    blanks : what TRIM removes at the ends of a person's id, as SQL; None for its own choice.
+    trim : what removes blanks from the ends of a person's id; by default, those of the engine.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Dialect:
     given_tables: bool = False
     stores_upper: bool = False
     sha256: str = "SHA2({text}, 256)"
-    blanks: str | None = None
+    trim: str = "TRIM({text})"
 
     def digest(self, person: str, digits: int) -> str:
         """The first digits of the digest of an id of persons."""
@@ -148,13 +148,21 @@ class Dialect:
         return digits if "e" in digits else f"{digits}e0"
 
 
+BLANKS = "".join(filter(str.isspace, map(chr, range(2**14))))
+"""What memory removes from the ends of a person's id."""
+
+
+def _trim(blanks: str) -> str:
+    return f"TRIM({{text}}, {' || '.join(f'CHR({ord(each)})' for each in blanks)})"
+
+
 DUCKDB = Dialect(
     "duckdb",
     finite="ISFINITE({score})",
     nan="ISNAN({number})",
     given_tables=True,
     sha256="SHA256({text})",
-    blanks=" || ".join(f"CHR({n})" for n in range(2**14) if chr(n).isspace()),
+    trim=_trim(BLANKS),
 )
 POSTGRES = Dialect(
     "postgres",
@@ -162,7 +170,7 @@ POSTGRES = Dialect(
     "text",
     bucket="width_bucket({score}, CAST(ARRAY[\n  {edges}\n] AS double precision[]))",
     sha256="ENCODE(SHA256(CONVERT_TO({text}, 'UTF8')), 'hex')",
-    blanks=" || ".join(f"CHR({n})" for n in (*range(9, 14), 32)),
+    trim=_trim("\t\n\v\f\r "),
 )
 BIGQUERY = Dialect(
     "bigquery",
@@ -173,9 +181,18 @@ BIGQUERY = Dialect(
     bucket="RANGE_BUCKET({score}, [\n  {edges}\n])",
     sha256="TO_HEX(SHA256({text}))",
 )
-SNOWFLAKE = Dialect("snowflake", stores_upper=True, infinity="CAST('inf' AS DOUBLE)")
+SNOWFLAKE = Dialect(
+    "snowflake", stores_upper=True, infinity="CAST('inf' AS DOUBLE)", trim=_trim(BLANKS)
+)
 DATABRICKS, SPARK = (
-    Dialect(name, text="STRING", quote="`", array="ARRAY(\n  {numbers}\n)[{place}]")
+    Dialect(
+        name,
+        text="STRING",
+        quote="`",
+        array="ARRAY(\n  {numbers}\n)[{place}]",
+        # CHR gives no character above 255 there
+        trim=f"BTRIM({{text}}, DECODE(UNHEX('{BLANKS.encode().hex()}'), 'UTF-8'))",
+    )
     for name in ("databricks", "spark")
 )
 TRINO = Dialect(
@@ -345,8 +362,7 @@ FROM {self.chosen}
         person = self.dialect.quoted(self.person or "")
         if self.person_kind == INTEGER:
             return person
-        text, blanks = f"CAST({person} AS {self.dialect.text})", self.dialect.blanks
-        return f"TRIM({text})" if blanks is None else f"TRIM({text}, {blanks})"
+        return self.dialect.trim.format(text=f"CAST({person} AS {self.dialect.text})")
 
 
 def _means_label(text: str, label: int) -> str:
