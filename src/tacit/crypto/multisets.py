@@ -2,18 +2,19 @@
 
 Records are words of 64 bits, two of which are a block of AES-256. A record's outcome is the last
 block of CBC (a record's next block is added to its outcome so far by exclusive or, and enciphered
-again). The four quarters of all outcomes are summed, with the number of records M, below 2^31, so
+again). The four quarters of all outcomes are summed modulo 2^64, with the number of records M, so
 that sums of parts of the records add up to those of all.
 
 What sums guarantee: other records have other sums, but for a chance of 1/(2^128 - 2M) and, where a
-record has several blocks, one of 2^-60. Outcomes are those of a random function of whole records
-(CBC-MAC of messages of one length, Bellare, Kilian and Rogaway 2000), as records of another number
-of words have another key of AES, and so has each group of words. Take two tables that were chosen
-without the key, a record that is not in both equally often, and d the difference of how often.
-Whatever all other records become, this one becomes any of 2^128 - 2M values alike. The sums agree
-only where d times each of its quarters is a given number: for one value. Who writes records into
-the table learns from a run only whether it was declined, and so has one guess a run. Who knows the
-key can make records with equal sums: it must stay where the ledger is.
+record has l > 1 blocks, one of about (l M)^2/2^128. Outcomes are those of a random function of
+whole records (CBC-MAC of messages of one length, Bellare, Kilian and Rogaway 2000), as records of
+another number of words have another key of AES, and so has each group of words. Take two tables
+that were chosen without the key, a record that is not in both equally often, and d the difference
+of how often. Whatever all other records become, this one becomes any of 2^128 - 2M values alike.
+The sums agree only where d times each of its quarters is a given number: for one value, or, of M
+above 2^32 records, for (M/2^32)^4 at most. Who writes records into the table learns from a run only
+whether it was declined, and so has one guess a run. Who knows the key can make records with equal
+sums: it must stay where the ledger is.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def enciphered_sums(key: bytes, *groups: Sequence[Words]) -> Integers:
     room, sums = made.view(np.uint8).ravel().data, []
     for number, words in enumerate(groups):
         secret = hmac.digest(key, f"group {number} of {len(words)} words".encode(), "sha256")
-        # what blocks become is no secret: only their sums are used
+        # block by block, as equal records need equal outcomes; these never leave this function
         encryptor = Cipher(algorithms.AES(secret), modes.ECB()).encryptor()  # noqa: S305
         for start in range(0, len(words), 2):
             for half, word in enumerate(words[start : start + 2]):

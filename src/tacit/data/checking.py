@@ -143,14 +143,16 @@ def record_sums(key: bytes, clients: Any) -> Integers:
     key : of the sums.
     clients : of which there is one, or a batch of all.
     """
-    said: list[NDArray[Any]] = [clients.scores, clients.labels]
+    known = clients.categories
+    # beside scores of every class, those of two classes read 0 in memory and not elsewhere
+    by_class = None if known is None else known.scores
+    said: list[NDArray[Any]] = [clients.scores, clients.labels] if by_class is None else []
     said += [] if clients.second is None else [clients.second]
-    if clients.categories is not None:
-        said.append(clients.categories.of_record)
-        said += [] if clients.categories.scores is None else [*clients.categories.scores.T]
+    said += [] if known is None else [known.of_record]
+    said += [] if by_class is None else [*by_class.T]
     whose = [] if clients.count == 1 else [word_of(clients.client_of_record)]
     if clients.persons is not None:
-        whose += [*clients.persons.view("<u8").reshape(clients.records, -1).T]
+        whose += [*clients.persons.view("<u8").reshape(-1, clients.persons.itemsize // 8).T]
     return enciphered_sums(key, [*map(word_of, said)], whose)
 
 

@@ -335,7 +335,7 @@ class Clients:
     @property
     def records(self) -> int:
         """M, the number of records of all clients."""
-        return self.scores.size
+        return int(self.offsets[-1])
 
     @property
     def sizes(self) -> NDArray[np.int64]:

@@ -11,12 +11,14 @@ the run is seen, also of one that breaks off.
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import secrets
 import warnings
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -165,6 +167,9 @@ class Setup:
         cost = tp.UNPROTECTED if exact else tp.NOTHING
         for each in protocols:
             cost += composition.of_person(each.guarantee, self.per_person)
+        if not Path(self.ledger).exists():
+            sentence = "there is no such ledger; `tacit ledger limit` makes one"
+            raise FileNotFoundError(errno.ENOENT, sentence, os.fspath(self.ledger))
         with Ledger.open_readonly(self.ledger) as pages:  # it makes none
             known = pages.datasets() if self.federation is None else [self.federation]
         if len(known) != 1:

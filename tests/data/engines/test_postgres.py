@@ -238,6 +238,7 @@ IN_IT, MALFORMED = "a password must not be part of an address", "an address must
         ("postgresql://reader:secret@127.0.0.1/clinic", IN_IT),
         ("postgresql://reader@127.0.0.1/clinic?password=secret", IN_IT),
         ("postgresql://reader:@127.0.0.1/clinic", IN_IT),
+        ("ibis+clickhouse://reader@127.0.0.1/clinic?api_key=secret", IN_IT),
         ("postgresql://reader:sec/ret@127.0.0.1/clinic", MALFORMED),
         ("postgresql://reader:sec?ret@127.0.0.1/clinic", MALFORMED),
         ("postgresql://reader:sec#ret@127.0.0.1/clinic", MALFORMED),

@@ -49,8 +49,13 @@ PART = "tacit_part"
 
 
 @contextmanager
-def named_errors(source: str) -> Iterator[None]:
+def named_errors(source: str, user: str = "") -> Iterator[None]:
     """Whatever an engine raises, as one sentence.
+
+    Parameters
+    ----------
+    source : what it calls the records.
+    user : of the database, whom the sentence does not name.
 
     Raises
     ------
@@ -63,12 +68,23 @@ def named_errors(source: str) -> Iterator[None]:
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         causes = [line for line in lines if CAUSE.match(line)]
-        said = (causes or lines or [type(error).__name__])[0]
+        said = without_user((causes or lines or [type(error).__name__])[0], user)
         if OURS in said:
             raise DataError(said.partition(OURS)[2]) from None
         if "No module named 'tacit" in said:
             said = "tacit is not installed in its workers' Python"
         raise DataError(f"{source} cannot be read: {said:.300}") from None
+
+
+def without_user(said: str, user: str) -> str:
+    """What a server said, without the user that it repeats, in whatever language it says so.
+
+    Examples
+    --------
+    >>> without_user('authentication failed for user "reader"', "reader")
+    'authentication failed for user "..."'
+    """
+    return re.sub(rf"(?<!\w){re.escape(user)}(?!\w)", "...", said) if user else said
 
 
 class SparkCluster:
@@ -128,9 +144,9 @@ class SparkCluster:
         drawn = by_part.mapInArrow(
             lambda each: _batches(map(choose, _tables(more, each, None))), schema
         )
-        kept = drawn.persist()
-        made = SparkCluster(kept, more)
-        weakref.finalize(made, _released, kept).atexit = False
+        persisted = drawn.persist()
+        made = SparkCluster(persisted, more)
+        weakref.finalize(made, _released, persisted).atexit = False
         return made
 
     def _of(self, names: Sequence[str]) -> Any:
@@ -238,9 +254,9 @@ def total(
 
 def totals_of(numbers: Integers) -> pa.Table:
     """The columns of ``TOTALS`` of an array."""
-    kept = numbers != 0
-    kept[-1:] = True
-    places = np.flatnonzero(kept)
+    is_listed = numbers != 0
+    is_listed[-1:] = True
+    places = np.flatnonzero(is_listed)
     return table_of(TOTALS, places, numbers[places])
 
 

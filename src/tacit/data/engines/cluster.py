@@ -10,7 +10,7 @@ computed again with other records is noticed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tacit.arrays import Floats, Integers
+from tacit.arrays import Integers
 from tacit.data.categories import Categories
 from tacit.data.clients import Clients
 from tacit.data.columns import Columns, Records, decoded, readable
@@ -36,14 +36,11 @@ from tacit.data.engines.adding import (
     total,
     totals_of,
 )
-from tacit.data.engines.pieces import ScorePieces
-from tacit.data.engines.ranking import Ascending
 from tacit.data.engines.stored import Numbers, Stored, batch_of
 from tacit.data.errors import DataError
 from tacit.data.persons import counted, spread_persons, warn_of_spread
 from tacit.data.reading import clients_of_records
 from tacit.data.tables import Location, Table
-from tacit.data.units import LinearMap
 
 SUMMARY: Tally = {
     "client": (pa.string(), "key"),
@@ -207,7 +204,7 @@ class PersonReader(BatchReader):
 
 
 def changed(source: str) -> DataError:
-    """The error of records that are not those that were there before."""
+    """The error that says that a cluster's records changed during a run."""
     return DataError(
         f"{source} changed between two steps of a run: write it to a table, or keep it in memory "
         "of the cluster, if it is computed again each time"
@@ -289,29 +286,19 @@ class ClusterRecords(Stored):
             raise changed(self._cluster.source)
         return made[: blank.size].reshape(blank.shape)
 
-    def counts(self, edges: Floats, by_group: bool = False) -> None:
-        """None: a pass over the records counts them."""
-
-    def sums(self, pieces: ScorePieces, maps: Sequence[LinearMap] = ()) -> None:
-        """None: a pass over the records sums."""
-
-    def batches(self) -> Iterator[Clients]:
+    def _refused(self) -> Any:
         """No record leaves the cluster.
 
         Raises
         ------
         DataError : always.
         """
-        raise self._stays
+        raise DataError(
+            f"the records of {self._cluster.source} stay on the cluster, and this needs them one "
+            "by one: take a protocol that counts, or write them to Parquet files and name these"
+        )
 
-    def ascending(self) -> Iterator[Ascending]:
-        """No record leaves the cluster.
-
-        Raises
-        ------
-        DataError : always.
-        """
-        raise self._stays
+    batches = ascending = _refused
 
     def counted(self, per_person: int, seed: bytes) -> ClusterRecords:
         """The records that count where a person is the unit of privacy, as ``Clients.counted``.
@@ -337,10 +324,3 @@ class ClusterRecords(Stored):
     def pooled(self) -> ClusterRecords:
         """The same records as those of one client."""
         return ClusterRecords(self._cluster, replace(self._columns, client=None))
-
-    @property
-    def _stays(self) -> DataError:
-        return DataError(
-            f"the records of {self._cluster.source} stay on the cluster, and this needs them one "
-            "by one: take a protocol that counts, or write them to Parquet files and name these"
-        )

@@ -37,7 +37,10 @@ from tacit.data.form import FileForm
 from tacit.data.reading import FileColumns
 from tacit.data.tables import RECORD_FILES, file_names, refuse_twice
 
-SECRETS = ("password", "passwd", "pwd", "passcode", "secret", "token", "scram_", "private_key")
+SECRETS = (
+    *("password", "passwd", "pwd", "passcode", "secret", "token", "scram_", "private_key"),
+    *("credential", "api_key", "apikey"),
+)
 """Words of the options of an address that hold a password."""
 
 POSTGRES_PREFIXES = ("postgresql://", "postgres://")
@@ -194,12 +197,23 @@ class DatabaseTable:
     address : of the database, as ``from_database`` takes it.
     table, query : one of them.
     passfile : the file of a password, as libpq reads it; None for libpq's own places.
+
+    Raises
+    ------
+    DataError : for a table together with a query, or none of them, but for a program; and for an
+        address with a password.
     """
 
     address: str
     table: str | None = None
     query: str | None = None
     passfile: Path | None = None
+
+    def __post_init__(self) -> None:
+        given = (self.table is not None) + (self.query is not None)
+        if given != (not self.address.startswith(PYTHON_PREFIX)):
+            raise DataError("a database needs a table or a query, one of them; python: needs none")
+        _ = self.public_address
 
     def __str__(self) -> str:
         """What messages call it: without user and password."""
@@ -210,12 +224,7 @@ class DatabaseTable:
 
     @property
     def public_address(self) -> str:
-        """The address without its user.
-
-        Raises
-        ------
-        DataError : for an address with a password.
-        """
+        """The address without its user."""
         if self.address.startswith((DUCKDB_PREFIX, PYTHON_PREFIX)):
             return self.address
         return public_address(self.address)
@@ -244,11 +253,8 @@ class DatabaseTable:
 
         Raises
         ------
-        DataError : for a table together with a query, or none of them, and where the engine is not
-            there.
+        DataError : where the engine is not there.
         """
-        if (self.table is None) == (self.query is None):
-            raise DataError("a database needs a table or a query, one of them")
         called = "the query" if self.table is None else f"table {self.table}"
         called = f"{self.public_address.removeprefix(DUCKDB_PREFIX)}, {called}"
         if self.address.startswith(IBIS_PREFIX):
@@ -295,59 +301,35 @@ def _columns_of(
 
 
 def stored_clients(
-    sources: Sequence[str],
-    columns: FileColumns,
-    *,
-    table: str | None = None,
-    query: str | None = None,
-    only_counts: bool = False,
+    source: Sequence[str] | DatabaseTable,
+    columns: Columns,
+    only_counts: bool,
     progress: Progress = unshown,
-    **groups: Any,
+    known: Known = None,
+    as_one: bool = False,
 ) -> StoredClients | None:
-    """Clients whose records stay where they are; None where they are to be read into memory.
+    """Clients whose records stay where they are; None where these are to be read into memory.
 
-    What an engine does not know, as files that differ, needs memory.
+    Records of databases, patterns and folders stay, and those of large files if only counted.
 
     Parameters
     ----------
-    sources : files, patterns and folders, or one address of a database.
+    source : a database's table; or files, patterns and folders.
     columns : what is read of them.
-    table, query : of a database, one of them.
-    only_counts : whether the records are only counted.
+    only_counts : whether records are only counted.
     progress : as ``from_database`` takes it.
-    groups : ``group``, ``group_names`` and ``scores``, as ``from_database`` takes them; without
-        names those of public groups are read off the records.
-
-    Raises
-    ------
-    DataError : as ``from_database`` and ``from_files``.
+    known : as ``EngineRecords`` takes it.
+    as_one : whether all files are one client's, where no column names clients.
     """
-    if any(isinstance(value, Mapping) for value in vars(columns).values()):
-        return None
-    read = _columns_of(**groups, **vars(columns))
-    if not stays(sources, read, only_counts):
-        return None
-    if is_address(sources[0]):
-        return database_clients(DatabaseTable(sources[0], table, query), read, progress)
-    return file_clients(sources, read, progress)
-
-
-def stays(sources: Sequence[str], columns: Columns, only_counts: bool) -> bool:
-    """Whether records stay: of databases, patterns and folders, and of large files if only counted.
-
-    Parameters
-    ----------
-    sources : files, patterns and folders, or one address of a database.
-    columns : what is read of them, in values that an engine can read.
-    only_counts : whether they are only counted.
-    """
-    if columns.form != FileForm(columns.form.positive):
-        return False
-    if is_address(sources[0]):
-        return True
-    if any(map(is_pattern, sources)):
-        return all(Path(file).suffix.lower() in PARQUET for file in matched(sources))
-    return only_counts and is_large(sources)
+    if columns.form != FileForm(columns.form.positive, percent=columns.form.percent):
+        return None  # an engine does not know how such values are written
+    if isinstance(source, DatabaseTable):
+        return _database_clients(source, columns, progress, known)
+    if any(map(is_pattern, source)):
+        stay = all(Path(file).suffix.lower() in PARQUET for file in matched(source))
+    else:
+        stay = only_counts and is_large(source)
+    return _file_clients(source, columns, progress, known, as_one) if stay else None
 
 
 def from_database(
@@ -377,10 +359,10 @@ def from_database(
     DataError : for a table that cannot be read, and for records that cannot be used, as
         ``tacit.read``.
     """
-    return database_clients(DatabaseTable(address, table, query), _columns_of(**columns), progress)
+    return _database_clients(DatabaseTable(address, table, query), _columns_of(**columns), progress)
 
 
-def database_clients(
+def _database_clients(
     database: DatabaseTable, columns: Columns, progress: Progress = unshown, known: Known = None
 ) -> StoredClients:
     """``from_database`` of columns that are put together; ``known`` as ``EngineRecords`` has it."""
@@ -436,10 +418,10 @@ def from_files(
     ------
     DataError : for a pattern without files, and for records that cannot be used.
     """
-    return file_clients(sources, _columns_of(**columns), progress)
+    return _file_clients(sources, _columns_of(**columns), progress)
 
 
-def file_clients(
+def _file_clients(
     sources: Sequence[str],
     columns: Columns,
     progress: Progress = unshown,

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.categories import Categories
+from tacit.data.checking import MUST_BE_EXACT, ROUNDED, SCORES
 from tacit.data.clients import Clients
-from tacit.data.columns import left_out_by_client
+from tacit.data.columns import HELD, left_out_by_client
 from tacit.data.engines import statements, summaries
 from tacit.data.engines.persons import counted_relation, no_person_statement, spread_statement
 from tacit.data.engines.pieces import ConstantTable, ScorePieces, counting, summing
@@ -100,7 +101,7 @@ Known = Mapping[str, Any] | None
 
 
 class ChangedError(DataError):
-    """Records are not those that were there before."""
+    """Records that changed since they were summarised."""
 
 
 class _OtherRecordsError(Exception):
@@ -147,8 +148,7 @@ class EngineRecords(Stored):
         known: Known = None,
     ) -> None:
         self._engine, self._progress = engine, progress
-        self._relation = checked(engine, relation)
-        self._named = names
+        self._relation, self._named = checked(engine, relation), names
         self.groups, self.by_class = categories or relation.groups, bool(relation.by_class)
         self.knows_persons = relation.person is not None
         if known is not None:
@@ -165,6 +165,9 @@ class EngineRecords(Stored):
 
         lows, highs = ([row[at] for row in rows.values() if row[1]] for at in (5, 6))
         self.first_ends = float(min(lows, default=np.inf)), float(max(highs, default=-np.inf))
+        largest = max(map(abs, self.first_ends))
+        if self._relation.score_kind == statements.INTEGER and np.inf > largest >= ROUNDED:
+            raise DataError(f"{SCORES} {MUST_BE_EXACT}, got {largest:.0f} in {engine.source}")
         others = [self._viewed(score=name, kept=self.ids) for name in relation.by_class[1:]]
         ends = [self.first_ends, *(each.ends for each in others)]
         self.ends = min(low for low, _ in ends), max(high for _, high in ends)
@@ -476,21 +479,15 @@ FILL_IN = "fill it in, or leave such records out by a query"
 
 _NUMBERS = (statements.NUMBER, statements.INTEGER)
 
-_KINDS: dict[str, tuple[Callable[[str], bool], str]] = {
-    "score": (lambda kind: kind in _NUMBERS, "numbers"),
-    "client": (lambda kind: kind != statements.BOOLEAN, "integers or strings"),
-    "group": (lambda kind: kind != statements.BOOLEAN, "integers or strings"),
-    "label": (
-        lambda kind: kind in {*_NUMBERS, statements.BOOLEAN, statements.TEXT},
-        "0/1, booleans or words",
-    ),
-    "person": (
-        lambda kind: kind.lower() in {statements.INTEGER, statements.TEXT, "uuid"},
-        "integers or strings",
-    ),
-    "second": (lambda kind: kind in _NUMBERS, "numbers"),
+_KINDS = {
+    "score": _NUMBERS,
+    "second": _NUMBERS,
+    "label": (*_NUMBERS, statements.BOOLEAN, statements.TEXT),
+    "person": (statements.INTEGER, statements.TEXT, "uuid", "UUID"),
 }
-"""Which kinds a column may have, and what messages call them."""
+"""Which kinds a column may have; one of clients or groups may have any but ``_NO_KEYS``."""
+
+_NO_KEYS = (statements.BOOLEAN, statements.NUMBER)
 
 
 def checked(
@@ -504,22 +501,24 @@ def checked(
     form : how labels are written that are words.
     """
     kinds = engine.kinds(relation)
-    read = [(option, getattr(relation, option)) for option in _KINDS]
+    read = [(option, getattr(relation, option)) for option in HELD]
     read += [("score", name) for name in relation.by_class]
     for option, name in read:
-        accepts, description = _KINDS[option]
-        if name is not None and name not in kinds:
+        if name is None:
+            continue
+        if name not in kinds:
             raise DataError(f"{engine.source} has {no_column(name, list(kinds))}")
-        if name is not None and not accepts(kinds[name]):
-            raise DataError(
-                f"column {name!r} of {engine.source} must hold {description}, "
-                f"got type {kinds[name]}"
-            )
+        kind, allowed = kinds[name], _KINDS.get(option)
+        if kind in _NO_KEYS if allowed is None else kind not in allowed:
+            must = f"must hold {HELD[option][1]}, got type {kind}"
+            raise DataError(f"column {name!r} of {engine.source} {must}")
     of_label, of_person = (
         statements.UNKNOWN if name is None else kinds[name]
         for name in (relation.label, relation.person)
     )
-    made = replace(relation, label_kind=of_label, person_kind=of_person)
+    made = replace(
+        relation, label_kind=of_label, person_kind=of_person, score_kind=kinds[relation.score]
+    )
     if made.words is None and (form.positive or of_label == statements.TEXT):
         return replace(made, words=_words(engine, made, form))
     return made

@@ -92,6 +92,7 @@ class Stored(Protocol):
         edges : the inner edges of B cells, ascending, shape (B-1,).
         by_group : whether they are counted for each group, shape (G, 2, B, K).
         """
+        return None
 
     def sums(self, pieces: ScorePieces, maps: Sequence[LinearMap] = ()) -> Integers | None:
         """The sum of records' whole numbers of every client, shape (K,); None as for ``counts``.
@@ -177,11 +178,6 @@ class StoredClients(Clients):
         return False
 
     @property
-    def records(self) -> int:
-        """M, the number of records of all clients."""
-        return int(self.offsets[-1])
-
-    @property
     def positives(self) -> int:
         """P, the number of records with label 1."""
         return int(self.stored.positives.sum())
@@ -240,7 +236,8 @@ class StoredClients(Clients):
             counted = self.stored.counts(known, by_group)
         if counted is not None:
             return counted
-        return self.added(partial(_counts, edges, by_group))
+        # workers of a cluster get no more than the function needs
+        return self.added(lambda batch: batch.counts_in(edges, by_group))
 
     def summed(self, functions: ClassFunctions) -> Integers | None:
         """Sums over records' positions by a statement, where linear maps and a scale give these."""
@@ -259,7 +256,8 @@ class StoredClients(Clients):
 
     def added(self, numbers: Numbers) -> Integers:
         """The sum of the numbers of all batches, which anyone who has the records may compute."""
-        return self.stored.added(partial(_numbers, numbers, self._maps, self.unit))
+        maps, unit = self._maps, self.unit
+        return self.stored.added(lambda batch: numbers(_images(maps, unit, batch)))
 
     @property
     def ranking(self) -> Ranking:
@@ -406,16 +404,6 @@ def _image(maps: Sequence[Map], scores: Floats) -> Floats:
 def _images(maps: Sequence[Map], unit: str | None, batch: Clients) -> Clients:
     """A batch with its scores' images."""
     return batch.rescored(partial(_image, maps), unit) if maps else batch
-
-
-def _numbers(numbers: Numbers, maps: Sequence[Map], unit: str | None, batch: Clients) -> Integers:
-    """The numbers of a batch with its scores' images."""
-    return numbers(_images(maps, unit, batch))
-
-
-def _counts(edges: Floats, by_group: bool, batch: Clients) -> Integers:
-    """A batch's counts."""
-    return batch.counts_in(edges, by_group)
 
 
 class StoredGroups(Groups):
