@@ -36,6 +36,7 @@ from .protocols.published.fhe.protocol import FheAUC
 from .protocols.published.noisy_scores import NoisyScores
 from .protocols.published.ustatistics import PublishedHierarchicalAUC, PublishedUStatistic
 from .protocols.regression.protocol import RegressionError
+from .protocols.survival.protocol import TimeToEvent
 from .results.curves.calibrator import Calibrator
 from .results.curves.histogram import Histogram
 from .results.displays import CalibrationDisplay, RocCurveDisplay
@@ -90,6 +91,7 @@ __all__ = [
     "RocCurveDisplay",
     "ScaleWarning",
     "ScoreHistogram",
+    "TimeToEvent",
     "TwoRoundAUC",
     "UStatistic",
     "binormal_scores",

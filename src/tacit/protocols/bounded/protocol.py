@@ -381,18 +381,8 @@ class BoundedMean(bounded.BoundedValues):
         return np.asarray(low + (high - low) * (scaled + 1) / 2)
 
     def group_of(self, clients: tp.Clients) -> Integers:
-        """The group of every record.
-
-        Raises
-        ------
-        DataError : for clients of other groups than the agreed ones.
-        """
-        if clients.category_names != self.group_names or clients.categories is None:
-            if self.group_names:
-                named = ", ".join(clients.category_names) or "none"
-                raise tp.DataError(f"groups must be {', '.join(self.group_names)}, got {named}")
-            return np.zeros(clients.records, dtype=np.int64)
-        return np.asarray(clients.categories.of_record)
+        """The group of every record."""
+        return bounded.group_of(clients, self.group_names)
 
     def exact(self, clients: tp.Clients) -> float:
         """The exact mean of the clipped values, which is not private."""

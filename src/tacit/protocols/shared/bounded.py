@@ -188,6 +188,21 @@ def check_sizes(clients: tp.Clients) -> None:
         )
 
 
+def group_of(clients: tp.Clients, names: tuple[str, ...]) -> Integers:
+    """The private group of every record; 0 for all where no groups are agreed.
+
+    Raises
+    ------
+    DataError : for clients of other groups than the agreed ones.
+    """
+    if clients.category_names == names and clients.categories is not None:
+        return np.asarray(clients.categories.of_record)
+    if names:
+        named = ", ".join(clients.category_names) or "none"
+        raise tp.DataError(f"groups must be {', '.join(names)}, got {named}")
+    return np.zeros(clients.records, dtype=np.int64)
+
+
 def by_client(numbers: Integers, clients: tp.Clients) -> Integers:
     """Sums of records' whole numbers, shape (..., M), over each client's, shape (..., K)."""
     below = np.cumsum(numbers, axis=-1, dtype=np.int64)

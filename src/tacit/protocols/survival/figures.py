@@ -1,0 +1,262 @@
+"""Figures of a life table, and of one by cells of risk, with their derivatives.
+
+Cells of time have ends in the last axis of a table: events by cell, then censored records by cell,
+then one cell of all that are later than the last. In a cell they mix evenly: a record that is
+censored there is at risk for half of it.
+
+**Concordance.** Let A be the number of pairs of an event and a later record with less risk (a tie
+counts one half), B that of all pairs of an event and a later record, and C = A / B. Records that
+are spread evenly in their cells add to A, for each of them at time t and risk r, those that it
+beats and those that beat it; both are bilinear in (t, r) between corners of cells. With these
+derivatives a(t, r) and b(t, r), the influence of a record on C is ``(a - C b) / B``. A is quadratic
+in the counts: with the counts' errors d, ``A - C B`` of the true counts is the sum of all records'
+``a - C b`` plus what is of second order in d, and with it C is ``C + sum of influences``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tacit.arrays import Floats, Integers
+from tacit.results.estimate import Estimate
+
+STEP = 1e-30
+"""Of derivatives by complex numbers, which have no rounding error."""
+
+SMALL = 64
+"""Pairs of so few records are counted one by one."""
+
+
+def life_table(counts: Floats) -> tuple[Floats, Floats, Floats]:
+    """Events, censored records and those at risk at the start of each cell, shape (..., n) each."""
+    cells = counts.shape[-1] // 2
+    events, lost = counts[..., :cells], counts[..., cells : 2 * cells]
+    left = np.cumsum(events + lost, axis=-1)
+    return events, lost, counts.sum(axis=-1, keepdims=True) - left + events + lost
+
+
+def survival(counts: Floats, censoring: bool = False) -> Floats:
+    """The Kaplan-Meier estimate at ends of cells, shape (..., n); that of censoring if so asked.
+
+    Parameters
+    ----------
+    counts : shape (..., 2 n + 1), real or complex.
+    """
+    events, lost, at_risk = life_table(counts)
+    if censoring:
+        events, lost = lost, events
+    exposed = at_risk - lost / 2
+    exposed = np.where(exposed.real < 1, 1, exposed)
+    factor = 1 - events / exposed
+    return np.asarray(np.cumprod(np.where(factor.real < 0, 0, factor), axis=-1))
+
+
+def log_rank(counts: Floats) -> Floats:
+    """The log hazard ratio of the second of two groups to the first: (O - E) / V, shape (1,).
+
+    Parameters
+    ----------
+    counts : shape (2, 2 n + 1).
+    """
+    events, lost, at_risk = life_table(counts)
+    exposed = at_risk - lost / 2
+    both = exposed.sum(axis=0)
+    both = np.where(both.real < 2, 2, both)
+    share, died = exposed[1] / both, events.sum(axis=0)
+    spread = died * share * (1 - share) * (both - died) / (both - 1)
+    return np.asarray((events[1] - died * share).sum(keepdims=True) / spread.sum())
+
+
+def by_then(times: Floats, risks: Floats, end: int) -> Floats:
+    """The parts of all records by cell of risk with an event by then, and with none, shape (2, R).
+
+    Those with an event weigh one over the chance not to be censored before, as do those that are
+    at risk then: together they are all records.
+
+    Parameters
+    ----------
+    times : a life table whose cells of time divide those of ``risks``, shape (2 m + 1,).
+    risks : shape (2 n + 1, R).
+    end : how many cells of time of ``risks`` are before then.
+    """
+    cells, kept = risks.shape[0] // 2, survival(times, censoring=True)
+    kept, split = np.where(kept.real <= 0, 1, kept), kept.size // cells
+    # at the middle of a cell, or on both sides of it
+    amid = (kept[split // 2 - 1 :: split] + kept[(split + 1) // 2 - 1 :: split]) / 2
+    later = np.concatenate([risks[end:cells], risks[cells + end :]]).sum(axis=0)
+    parts = [
+        (risks[:end] / amid[:end, np.newaxis]).sum(axis=0),
+        later / kept[split * end - 1],
+    ]
+    return np.asarray(np.stack(parts) / np.sum(parts))
+
+
+def area(parts: Floats) -> Floats:
+    """The AUC of events by then against none by then."""
+    beaten = np.cumsum(parts[1]) - parts[1] / 2
+    return np.asarray((parts[0] * beaten).sum() / (parts[0].sum() * parts[1].sum()))
+
+
+def brier(parts: Floats, edges: Floats) -> Floats:
+    """The Brier score of risks that are probabilities of an event by then, even in their cells."""
+    middle, spread = (edges[1:] + edges[:-1]) / 2, np.diff(edges) ** 2 / 12
+    return np.asarray(
+        (parts[0] * ((1 - middle) ** 2 + spread) + parts[1] * (middle**2 + spread)).sum()
+    )
+
+
+class Concordance(NamedTuple):
+    """The concordance C = A / B of tables by time and risk, with its derivatives.
+
+    Parameters
+    ----------
+    value, pairs : C and B, shape (...).
+    influences : ``(a - C b) / B`` of a record that is censored (0) or has an event (1) at corners
+        of cells, shape (..., 2, n + 1, R + 1).
+    gradient, of_pairs : the derivatives of C and B by the counts, shape (..., 2 n + 1, R).
+    """
+
+    value: Floats
+    pairs: Floats
+    influences: Floats
+    gradient: Floats
+    of_pairs: Floats
+
+    def shift(self, variance: float) -> Floats:
+        """By how much noise in the counts raises C on average, in second order, shape (...)."""
+        events = self.gradient.shape[-2] // 2 * self.gradient.shape[-1]
+        moved = (self.gradient * self.of_pairs).sum(axis=(-2, -1))
+        return np.asarray(variance * (events * (1 / 4 - self.value / 2) - moved) / self.pairs)
+
+    def product_error(self, variance: float) -> Floats:
+        """The standard deviation of what is of second order in such noise, shape (...).
+
+        Of all cells of events and cells later about half are ``1 - C`` of ``A - C B``, and half
+        ``-C``; besides, B is off while C is.
+        """
+        events = self.gradient.shape[-2] // 2 * self.gradient.shape[-1]
+        pairs = events * np.sqrt(((1 - self.value) ** 2 + self.value**2) / 2)
+        sizes = (np.square(each).sum(axis=(-2, -1)) for each in (self.gradient, self.of_pairs))
+        both = np.sqrt(np.prod(list(sizes), axis=0))
+        return np.asarray(variance * np.hypot(pairs, both) / np.abs(self.pairs))
+
+
+def concordance(counts: Floats) -> Concordance:
+    """The concordance of records that are spread evenly in their cells.
+
+    A record is no pair with itself: what its even spread makes of it is taken away.
+
+    Parameters
+    ----------
+    counts : shape (..., 2 n + 1, R).
+    """
+    cells = counts.shape[-2] // 2
+    events = counts[..., :cells, :]
+    both = np.concatenate([events + counts[..., cells:-1, :], counts[..., -1:, :]], axis=-2)
+    before = np.concatenate([0 * events[..., :1, :], np.cumsum(events, axis=-2)], axis=-2)
+    beaten = _below(np.flip(np.cumsum(np.flip(both, -2), axis=-2), -2))
+    beating = before.sum(axis=-1, keepdims=True) - _below(before)
+    won = np.stack([beating, beating + beaten], axis=-3)
+    paired = np.stack([0 * beaten, 0 * beaten + beaten[..., -1:]], axis=-3)
+    paired = paired + beating[..., np.newaxis, :, :1]
+    alone = events.sum(axis=(-2, -1))
+    a, b = ((events * _middles(each)).sum(axis=(-2, -1)) for each in (beaten, paired[..., 1, :, :]))
+    pairs = b - (events * _middles(paired[..., 0, :, :])).sum(axis=(-2, -1)) - alone / 2
+    pairs = np.where(pairs < 1, 1.0, pairs)
+    value = np.asarray((a - alone / 4) / pairs)
+    wide, size = value[..., np.newaxis, np.newaxis, np.newaxis], pairs[..., np.newaxis, np.newaxis]
+    influences = (won - wide * paired) / size[..., np.newaxis]
+    return Concordance(value, pairs, influences, _by_cell(influences), _by_cell(paired))
+
+
+def _below(counts: Floats) -> Floats:
+    """Sums of the last axis below each corner, shape (..., R + 1)."""
+    return np.concatenate([0 * counts[..., :1], np.cumsum(counts, axis=-1)], axis=-1)
+
+
+def _middles(corners: Floats) -> Floats:
+    """Means of corners of cells."""
+    rows = (corners[..., 1:, :] + corners[..., :-1, :]) / 2
+    return np.asarray((rows[..., 1:] + rows[..., :-1]) / 2)
+
+
+def _by_cell(corners: Floats) -> Floats:
+    """Values at corners, shape (..., 2, n + 1, R + 1), as means by count, (..., 2 n + 1, R)."""
+    lost, events = _middles(corners[..., 0, :, :]), _middles(corners[..., 1, :, :])
+    last = corners[..., 0, -1:, :]
+    return np.concatenate([events, lost, (last[..., 1:] + last[..., :-1]) / 2], axis=-2)
+
+
+def exact_concordance(times: Floats, events: Integers, risks: Floats) -> float:
+    """Harrell's C of records; NaN where no event has a later record.
+
+    A censored record at the time of an event is later; two events at one time are no pair.
+
+    Examples
+    --------
+    >>> exact_concordance(np.array([1.0, 2.0, 3.0]), np.array([1, 0, 1]), np.array([0.9, 0.4, 0.9]))
+    0.75
+    """
+    order = np.lexsort((risks, 1 - events, times))
+    times, died, risks = times[order], events[order] == 1, risks[order]
+    pairs = int(((times.size - 1 - np.arange(times.size)) * died).sum())
+    # events at one time are in the order of their risks: none beats one behind it, but by a tie
+    tied = [
+        np.unique(np.stack(each), axis=1, return_counts=True)[1]
+        for each in ((times[died],), (times[died], risks[died]))
+    ]
+    at_once, equal = (int((each * (each - 1) // 2).sum()) for each in tied)
+    pairs -= at_once
+    return (_doubled_wins(died, risks) - equal) / (2 * pairs) if pairs else float("nan")
+
+
+def _doubled_wins(died: Integers, risks: Floats) -> int:
+    """Twice the pairs of an event and a record behind it with less risk, ties counted half."""
+    if risks.size <= SMALL:
+        above = np.sign(risks[:, np.newaxis] - risks) + 1
+        return int((np.triu(above, 1) * died[:, np.newaxis]).sum())
+    half = risks.size // 2
+    behind, own = np.sort(risks[half:]), risks[:half][died[:half]]
+    won = sum(int(np.searchsorted(behind, own, side).sum()) for side in ("left", "right"))
+    return won + _doubled_wins(died[:half], risks[:half]) + _doubled_wins(died[half:], risks[half:])
+
+
+def estimated(
+    figure: Callable[..., Floats], tables: Sequence[Floats], variances: Sequence[float]
+) -> list[Estimate]:
+    """Figures of noisy tables with their errors to first order.
+
+    The derivative is the imaginary part of the figure at ``x + i h``, over h. A record is one of
+    the last table's, and in one of the cells of time that divide it in the one before.
+
+    Parameters
+    ----------
+    figure : of the tables, shape (J,).
+    tables : counts of all records each.
+    variances : of a count of each by noise.
+    """
+    gradients = []
+    for place, table in enumerate(tables):
+        moved = []
+        for cell in range(table.size):
+            step = np.zeros(table.size, dtype=np.complex128)
+            step[cell] = 1j * STEP
+            given = [*tables[:place], table + step.reshape(table.shape), *tables[place + 1 :]]
+            moved.append(np.imag(figure(*given)) / STEP)
+        gradients.append(np.array(moved).reshape(*table.shape, -1))
+    privacy = sum(
+        variance * np.square(each).reshape(-1, each.shape[-1]).sum(axis=0)
+        for variance, each in zip(variances, gradients, strict=True)
+    )
+    whole = gradients[-1]
+    if len(gradients) > 1:
+        fine = gradients[0]
+        mean = fine[:-1].reshape(whole.shape[0] - 1, -1, fine.shape[-1]).mean(axis=1)
+        whole = whole + np.concatenate([mean, fine[-1:]])[:, np.newaxis]
+    drawn = (tables[-1][..., np.newaxis] * whole**2).reshape(-1, whole.shape[-1]).sum(axis=0)
+    value = np.real(figure(*tables))
+    errors = zip(value, np.sqrt(privacy), np.sqrt(np.maximum(drawn, 0.0)), strict=True)
+    return [Estimate(float(each), float(noise), float(drawn)) for each, noise, drawn in errors]

@@ -1,0 +1,229 @@
+"""Time to event: survival by Kaplan-Meier, Harrell's C and figures at horizons, from noisy counts.
+
+The first round counts the records. The second counts them by event and cell of time, which tells
+the survival curve and that of censoring, and again in coarser cells of time by cells of risk, which
+tells everything that is about risks. Where records are many a third round measures the concordance
+by one number, the sum of all records' influences on it as the tables tell them (``figures``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+import tacit.protocol as tp
+from tacit.data.categories import check_names
+from tacit.protocol import audits, releases
+from tacit.protocol.scenario import measured_forecast
+from tacit.protocols.shared import bounded, counting
+from tacit.protocols.survival import figures, rounds
+from tacit.protocols.survival.tables import CONCORDANCE, Told, estimates_of
+from tacit.results.parts import SiteFigure, Sites
+from tacit.results.server_result import ServerResult
+
+STANDS_OUT = 8.0
+"""A number of so many scales of its noise is no noise, but by a chance of ``exp(-8) / 2``."""
+
+STANDING = 0.005
+"""The least part of all records that the last cell of times must hold."""
+
+NO_UNTIL = "not enough signal: no time stands out from the noise; name the end of times, until"
+
+TURNS = 9973 * math.sqrt(2)
+"""By what synthetic risks are multiplied so that what is behind the point looks like chance."""
+
+
+@dataclass(frozen=True)
+class TimeToEvent(bounded.BoundedValues):
+    """How well risks tell when events come: survival, concordance, figures at horizons.
+
+    Clients hold risks as scores, events as labels (1) and times as second values. Records without
+    an event are censored at their time; all are at ``until``.
+
+    Parameters
+    ----------
+    bounds, epsilon, trust : as ``BoundedValues`` has them; the bounds are those of risks. Risks
+        from 0 to 1 are taken as probabilities of an event by a horizon.
+    until : the public time at which the grid ends; None to find it among 1, 2 and 5 times powers
+        of 10 from noisy counts.
+    horizons : times at which AUC, Brier score and calibration are given; the middle of the grid
+        where empty.
+    division : what most of epsilon is for: ``"survival"``, ``"concordance"`` or ``"both"``; None
+        to choose by the number of records.
+    group_names : the agreed names of private groups; empty for none.
+
+    Raises
+    ------
+    ValueError : for a setting outside its range; the message names the bound and the value.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> days, risk = np.linspace(1, 99, 5000), np.linspace(0.9, 0.1, 5000)
+    >>> records = tacit.Clients.from_arrays(risk, np.arange(5000) % 2, second=days)
+    >>> result = tacit.evaluate(records, TimeToEvent(until=100, epsilon=2.0), seed=0)
+    >>> round(result.estimate.value, 2)
+    1.0
+    """
+
+    bounds: tuple[float, float] = tp.setting(
+        default=tp.UNIT_INTERVAL, help="the public least and largest risk"
+    )
+    trust: tp.SecureSum | tp.Each | tp.ExactSum | str = tp.trust_setting()
+    until: float | None = tp.setting(default=None, help="the public time at which the grid ends")
+    horizons: tuple[float, ...] = tp.setting(default=(), help="times of AUC, Brier, calibration")
+    division: str | None = tp.setting(
+        default=None,
+        choices=tuple(rounds.DIVISIONS),
+        help="what most of epsilon is for; by the number of records where it is left out",
+    )
+    group_names: tuple[str, ...] = tp.setting(default=(), help="the agreed names of private groups")
+
+    name = "time-to-event"
+    figure = tp.Figure(CONCORDANCE, limits=(0.0, 1.0))
+    steps = (rounds.count_records, rounds.count_times, rounds.sum_influences)
+    needs_labels = True
+    needs_second_values = True
+    trusts = (tp.Trust.SECURE_SUM, tp.Trust.EACH, tp.Trust.EXACT_SUM)
+    record_columns: ClassVar[Mapping[str, str]] = {"time": "second", "event": "label"}
+    replicated_fields = (rounds.INFLUENCES,)
+    categories_setting = "group_names"
+    law_settings: ClassVar[audits.Configurations] = {
+        "time-to-event": {"until": 1.0, "epsilon": 50.0},
+        "time-to-event-each": {"until": 1.0, "trust": tp.Each.word, "epsilon": 50.0},
+        "time-to-event-exact": {"until": 1.0, "trust": tp.ExactSum.word, "epsilon": None},
+    }
+    """Noise that leaves few records a figure."""
+    law_traits = tp.LawTraits(
+        inexact="cells hide the order of records within them",
+        loose="a record's influence is seldom the largest",
+    )
+    audit_settings = (
+        {"until": 1.0, "division": "concordance"},
+        {"until": 1.0, "division": "survival", "trust": tp.Each.word},
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.group_names:
+            check_names("group_names", self.group_names, least=1)
+        if self.until is not None and not 0 < self.until < math.inf:
+            raise ValueError(f"until must be above 0 and finite, got {self.until:g}")
+        wrong = [each for each in self.horizons if not 0 < each <= (self.until or math.inf)]
+        if wrong:
+            raise ValueError(
+                f"horizons must be above 0 and at most {self.until or math.inf:g}, got {wrong[0]:g}"
+            )
+
+    @property
+    def groups(self) -> int:
+        """How many groups are counted."""
+        return max(len(self.group_names), 1)
+
+    def divided(self, name: str) -> rounds.Division:
+        """A division; without noise there is one."""
+        return rounds.EXACT if self.epsilon is None else rounds.DIVISIONS[name]
+
+    def times(self, until: float) -> tuple[float, ...]:
+        """The horizons; by default the middle of the grid."""
+        return self.horizons or (until / 2,)
+
+    def grid(self, division: str, until: float) -> rounds.Grid:
+        """The cells of a division up to an end of times, with ends at the horizons before."""
+        known = self.divided(division)
+        even = np.linspace(0.0, until, known.cells[0] + 1)
+        edges = np.unique([*even, *(each for each in self.times(until) if each < until)])
+        return rounds.Grid(edges, known.split, known.cells[1])
+
+    def doubts(self, clients: tp.Clients) -> Iterator[str]:
+        """How many risks are outside the bounds, and times below 0."""
+        yield from super().doubts(replace(clients, second=None))
+        early = int(
+            clients.added(
+                lambda batch: np.atleast_1d(np.count_nonzero(np.asarray(batch.second) < 0))
+            )[0]
+        )
+        if early:
+            yield f"{early:,} times are below 0, and are taken as 0: count times from the start"
+
+    def trial_records(self, clients: tp.Clients) -> tp.Clients:
+        """Records whose times are longer for lower risks, but for what looks like chance."""
+        if clients.second is not None:
+            return self.fitted(clients)
+        fitted = self.fitted(clients)
+        chance = np.modf(self.scaled(fitted.scores) * TURNS + TURNS)[0]
+        times = (chance + (1 - self.scaled(fitted.scores)) / 2) / 2 * (self.until or 1.0)
+        return replace(fitted, second=times)
+
+    def exact(self, clients: tp.Clients) -> float:
+        """Harrell's C of the records up to the end of the grid, which is not private."""
+        times, until = rounds.times_of(clients), self.until or math.inf
+        died = np.where(times > until, 0, clients.labels)
+        last = np.nextafter(until, math.inf)
+        return figures.exact_concordance(np.minimum(times, last), died, self.scaled(clients.scores))
+
+    def forecast(self, scenario: tp.Scenario, shape: tp.Shape, metric: tp.Metric) -> tp.Forecast:
+        """The error that a run without noise states of risks of this shape."""
+        return measured_forecast(self, scenario, shape)
+
+    @classmethod
+    def threats(cls, settings: Mapping[str, Any]) -> tp.ThreatModel:
+        """Who sees what."""
+        summed = "the number of records, and of events and censored records by cell of time, and "
+        summed += "by cell of time and risk; the sum of the records' influences on the concordance"
+        return bounded.summed_model(settings, summed, "These numbers and tables, with their noise.")
+
+    def conversation(self, clients: int) -> tp.Conversation:
+        """Numbers up, tables up; where records are many, influences down and their sum up."""
+        counted = yield from tp.ask(rounds.count_records, self, clients)
+        until, name = self._until(counted), self.division or self._division(counted)
+        if until is None:
+            blank = np.full(counted[rounds.RECORDS].shape[:-1], np.nan)
+            return ServerResult(blank, blank, blank, blank, blank, withheld=NO_UNTIL)
+        asked: dict[str, Any] = {rounds.UNTIL: until, rounds.DIVISION: name}
+        tables = yield from tp.ask(rounds.count_times, self, clients, asked)
+        counting.check_the_same_number(counted.answered, tables.answered)
+        told = Told.of_sums(self, self.grid(name, until), tables)
+        result, received = told.concordance(), [counted, tables]
+        if rounds.SUM in self.divided(name).parts:
+            asked[rounds.INFLUENCES], reach = told.influences()
+            number = yield from tp.ask(rounds.sum_influences, self, clients, asked)
+            counting.check_the_same_number(counted.answered, number.answered)
+            result, received = told.corrected(number, reach), [*received, number]
+        result = replace(result, protection=releases.total_protection(received))
+        if result.value.ndim:
+            return result
+        division = None if self.division or self.epsilon is None else f"most for {name}"
+        sites = self._sites(tables, told.grid)
+        return replace(result, breakdown=told.breakdown(), sites=sites, division=division)
+
+    def _until(self, counted: releases.Sums) -> float | None:
+        """The end of the grid: of the last cell that stands out; None where none does."""
+        if self.until is not None:
+            return float(self.until)
+        numbers = counted[rounds.RECORDS].reshape(-1, rounds.SPANS.size).mean(axis=0)
+        noise = STANDS_OUT * math.sqrt(counted.variance(rounds.RECORDS) / 2)
+        clear = np.flatnonzero(numbers > max(noise, STANDING * numbers.sum(), 0.0))
+        return float(rounds.SPANS[clear[-1]]) if clear.size else None
+
+    def _division(self, counted: releases.Sums) -> str:
+        """By the number of records."""
+        replicated = counted[rounds.RECORDS].ndim > (self.until is None)
+        records = float(counted[rounds.RECORDS].sum()) / (
+            len(counted[rounds.RECORDS]) if replicated else 1
+        )
+        size = records * (self.epsilon or math.inf)
+        return [
+            name for name, each in rounds.DIVISIONS.items() if size >= each.since or not each.since
+        ][-1]
+
+    def _sites(self, tables: releases.Sums, grid: rounds.Grid) -> Sites | None:
+        """The concordance of every client that released its own tables."""
+        if not isinstance(self.trust, tp.Each):
+            return None
+        each = estimates_of(Told.of_sums(self, grid, tables.by_client()).concordance())
+        return Sites(lambda: (SiteFigure.of(CONCORDANCE, "log-odds", each),))

@@ -1,0 +1,318 @@
+"""What noisy tables of times and of times and risks tell: every figure with its errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import tacit.protocol as tp
+from tacit.arrays import Floats
+from tacit.protocol import releases
+from tacit.protocols.shared import bounded
+from tacit.protocols.survival import figures
+from tacit.protocols.survival.rounds import HEIGHT, RISKS, SUM, TIMES, WEIGHT, Grid
+from tacit.results.estimate import REACH, Estimate
+from tacit.results.figure import EVERYWHERE
+from tacit.results.parts import BandedCurve, Breakdown, Difference, Part
+from tacit.results.server_result import ServerResult
+
+if TYPE_CHECKING:
+    from tacit.protocols.survival.protocol import TimeToEvent
+
+CONCORDANCE, HAZARDS = "concordance", "log hazard ratio"
+CLEAR = 4.0
+"""A number of pairs or of records of fewer of its standard errors is lost in noise."""
+
+RISK_GROUPS = 4
+"""Groups of cells of risk in which calibration is given."""
+
+HIDDEN_TWICE = 0.05
+"""What a sum of influences leaves of what cells hide."""
+
+TOO_LATE = "too few records are at risk then, beside the noise"
+BEYOND = "the grid of times ends before"
+TOO_EARLY = "there are no events by then, as far as noise tells"
+
+
+TIME = "Time"
+
+
+def banded(
+    across: str,
+    up: str,
+    places: Floats,
+    known: Sequence[Estimate],
+    limits: tuple[float, float] = EVERYWHERE,
+) -> BandedCurve:
+    """A curve through estimates, with the band of their intervals about the population."""
+    value = np.array([each.value for each in known])
+    around = REACH * np.array(
+        [math.hypot(each.privacy_error, each.sampling_error) for each in known]
+    )
+    band = (np.clip(each, *limits) for each in (value, value - around, value + around))
+    return BandedCurve(across, up, places, *band)
+
+
+def estimates_of(result: ServerResult) -> list[Estimate]:
+    """The concordances of several results, shape (K,)."""
+    columns = result.value, result.privacy_error, result.sampling_error, result.approximation_error
+    rows = np.stack([np.ravel(each) for each in columns], axis=1).tolist()
+    return [Estimate(a, b, c, d).within((0.0, 1.0)) for a, b, c, d in rows]
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """What noisy tables tell.
+
+    Parameters
+    ----------
+    protocol, grid : for the cells.
+    times, risks : the tables of groups, shapes (..., G, 4 n + 1) and (..., G, 2 n + 1, R).
+    of_times, of_risks : the variance of each of their numbers by noise.
+    """
+
+    protocol: TimeToEvent
+    grid: Grid
+    times: Floats
+    risks: Floats
+    of_times: float
+    of_risks: float
+
+    @classmethod
+    def of_sums(cls, protocol: TimeToEvent, grid: Grid, sums: releases.Sums) -> Told:
+        """What received tables tell."""
+        noise = sums.variance(TIMES), sums.variance(RISKS)
+        return cls(protocol, grid, sums[TIMES], sums[RISKS], *noise)
+
+    @property
+    def pooled(self) -> tuple[Floats, Floats]:
+        """Both tables of all groups together."""
+        return self.times.sum(axis=-2), self.risks.sum(axis=-3)
+
+    @property
+    def variances(self) -> tuple[float, float]:
+        """Of a number of each of these by noise."""
+        groups = self.times.shape[-2]
+        return groups * self.of_times, groups * self.of_risks
+
+    def of(self, group: int) -> Told:
+        """Those of one group."""
+        return replace(self, times=self.times[[group]], risks=self.risks[[group]])
+
+    def concordance(self) -> ServerResult:
+        """The concordance as the table of times and risks tells it."""
+        known, noise = figures.concordance(self.pooled[1]), self.variances[1]
+        privacy = np.sqrt(noise * np.square(known.gradient).sum(axis=(-2, -1)))
+        privacy = np.hypot(privacy, known.product_error(noise))
+        return self._result(known, known.value - known.shift(noise), privacy, self._hidden(known))
+
+    def influences(self) -> tuple[Floats, Floats]:
+        """The influences as a query has them, and what 1 is, shape (...)."""
+        known = figures.concordance(self.pooled[1]).influences
+        reach = np.abs(known).max(axis=(-3, -2, -1))
+        return known / reach[..., np.newaxis, np.newaxis, np.newaxis], reach
+
+    def corrected(self, number: releases.Sums, reach: Floats) -> ServerResult:
+        """The concordance with the sum of influences: the table's errors count in products only."""
+        table, noise = self.pooled[1], self.variances[1]
+        known = figures.concordance(table)
+        unit = bounded.unit_of(number.fields[SUM], reach, WEIGHT * HEIGHT)
+        apart = number[SUM] * unit - (table * known.gradient).sum(axis=(-2, -1))
+        drawn = np.sqrt(number.variance(SUM)) * unit
+        size = np.maximum(table.sum(axis=(-2, -1)), 1.0)
+        hidden = np.hypot(self._hidden(known) * HIDDEN_TWICE, 1 / size)
+        result = self._result(
+            known,
+            known.value + apart + known.shift(noise),
+            np.hypot(drawn, known.product_error(noise)),
+            hidden,
+        )
+        return replace(result, laplace_error=drawn) if number.noises <= 1 else result
+
+    def _hidden(self, known: figures.Concordance) -> Floats:
+        """About what cells of risk hide: the order of pairs that share one."""
+        risks = self.pooled[1]
+        by_risk, cells = risks.sum(axis=-2), risks.shape[-1]
+        same = np.square(by_risk).sum(axis=-1) - self.variances[1] * risks.shape[-2] * cells
+        same = np.clip(same / np.square(by_risk.sum(axis=-1)), 1 / cells, 1.0)
+        return np.asarray(same * np.abs(known.value - 1 / 2) * 4 / cells)
+
+    def _result(
+        self, known: figures.Concordance, value: Floats, privacy: Floats, hidden: Floats
+    ) -> ServerResult:
+        risks, noise = self.pooled[1], self.variances[1]
+        error = np.sqrt(noise * np.square(known.of_pairs).sum(axis=(-2, -1)))
+        drawn = np.sqrt(np.maximum((risks * known.gradient**2).sum(axis=(-2, -1)), 0.0))
+        none = (known.pairs <= 1) | (known.pairs < CLEAR * error)
+        value, unknown = np.where(none, np.nan, value), np.full_like(value, np.nan)
+        result = ServerResult(
+            value, privacy, drawn, unknown, unknown, approximation_error=hidden, limits=(0.0, 1.0)
+        )
+        if value.ndim or not none:
+            return result
+        return replace(
+            result,
+            withheld="not enough signal: "
+            f"{float(known.pairs):.0f} pairs of an event and a later record are estimated with a "
+            f"standard error of {float(error):.0f}",
+        )
+
+    @property
+    def horizons(self) -> Sequence[float]:
+        """The agreed ones; else the middle of the grid."""
+        return self.protocol.times(float(self.grid.edges[-1]))
+
+    @property
+    def risk_edges(self) -> Floats:
+        """Of cells of risk, shape (R + 1,)."""
+        return np.linspace(*self.protocol.bounds, self.risks.shape[-1] + 1)
+
+    @property
+    def clear(self) -> int:
+        """After how many cells of the table of times clearly some records are at risk."""
+        events, lost, at_risk = figures.life_table(self.pooled[0])
+        left = at_risk - events - lost
+        return int(np.logical_and.accumulate(left >= np.maximum(CLEAR * self.left_error, 1)).sum())
+
+    @property
+    def left_error(self) -> Floats:
+        """The standard error of the numbers at risk after each cell of the table of times."""
+        later = 2.0 * np.arange(self.grid.ends.size - 1, -1, -1) + 1
+        return np.asarray(np.sqrt(self.variances[0] * later))
+
+    def breakdown(self) -> Breakdown:
+        """Everything but the concordance of all records."""
+        names = self.protocol.group_names
+        overall, curves = self._survival("")
+        for horizon in self.horizons:
+            more, lines = self._at(horizon)
+            overall |= more
+            curves |= lines
+        parts = []
+        for group, name in enumerate(names):
+            own = self.of(group)
+            found, lines = own._survival(f", {name}")
+            made = own.concordance()
+            parts.append(
+                Part(
+                    name,
+                    math.nan,
+                    math.nan,
+                    {CONCORDANCE: estimates_of(made)[0], **found},
+                    made.withheld,
+                )
+            )
+            curves |= lines
+        return Breakdown(
+            "group" if names else "", tuple(parts), overall, tuple(self._apart()), curves
+        )
+
+    def _survival(self, named: str) -> tuple[dict[str, Estimate], dict[str, BandedCurve]]:
+        """The survival curve with the numbers at risk, and what it is at the horizons."""
+        table, noise, ends = self.pooled[0], self.variances[0], self.grid.ends
+        known = figures.estimated(figures.survival, [table], [noise])
+        events, lost, at_risk = figures.life_table(table)
+        left = at_risk - events - lost
+        error, clear = self.left_error, self.clear
+        found = {}
+        for horizon in self.horizons:
+            place = int(np.searchsorted(ends, horizon))
+            reason = TOO_LATE if place < ends.size else BEYOND
+            given = known[place].within((0.0, 1.0)) if place < clear else Estimate.absent(reason)
+            found[f"survival at {horizon:g}"] = given
+        if not clear:
+            return found, {}
+        places = np.append(0.0, ends[:clear])
+        whole, whole_error = table.sum(), math.sqrt(noise * table.size)
+        reach = REACH * np.append(whole_error, error[:clear])
+        numbers = np.append(whole, left[:clear])
+        at_risk_curve = BandedCurve(
+            TIME,
+            "Records at risk",
+            places,
+            numbers,
+            np.maximum(numbers - reach, 0.0),
+            numbers + reach,
+        )
+        first = Estimate(1.0, 0.0, 0.0)
+        return found, {
+            f"survival{named}": banded(
+                TIME, "Survival", places, [first, *known[:clear]], (0.0, 1.0)
+            ),
+            f"numbers at risk{named}": at_risk_curve,
+        }
+
+    def _at(self, horizon: float) -> tuple[dict[str, Estimate], dict[str, BandedCurve]]:
+        """What risks tell of events by a horizon."""
+        end, edges = int(np.searchsorted(self.grid.edges, horizon)), self.risk_edges
+        if end > self.grid.cells:
+            return {f"AUC at {horizon:g}": Estimate.absent(BEYOND)}, {}
+        thresholds = edges[1:-1]
+        middles = (edges[1:] + edges[:-1]) / 2
+
+        def listed(times: Floats, risks: Floats) -> Floats:
+            parts = figures.by_then(times, risks, end)
+            happened, chosen = parts.sum(axis=-1)[0], np.cumsum(parts[:, :0:-1], axis=-1)[:, ::-1]
+            apart = happened - (parts.sum(axis=0) * middles).sum()
+            benefit = chosen[0] - chosen[1] * thresholds / (1 - thresholds)
+            return np.array(
+                [happened, figures.area(parts), figures.brier(parts, edges), apart, *benefit]
+            )
+
+        happened, area, *of_risks = figures.estimated(listed, self.pooled, self.variances)
+        reason = "" if happened.value > CLEAR * happened.privacy_error else TOO_EARLY
+        if self.clear < self.grid.split * end:
+            reason = TOO_LATE
+        given = {f"AUC at {horizon:g}": area.within((0.0, 1.0))}
+        curves = dict[str, BandedCurve]()
+        if self.protocol.bounds == tp.UNIT_INTERVAL:
+            given[f"Brier score at {horizon:g}"] = of_risks[0].within((0.0, 1.0))
+            given[f"observed less predicted at {horizon:g}"] = of_risks[1]
+            curves[f"net benefit at {horizon:g}"] = banded(
+                "Risk threshold", "Net benefit", thresholds, of_risks[2:]
+            )
+            curves |= self._calibration(horizon, end, middles)
+        if reason:
+            return {name: Estimate.absent(reason) for name in given}, {}
+        return given, curves
+
+    def _calibration(self, horizon: float, end: int, middles: Floats) -> dict[str, BandedCurve]:
+        """Events by a horizon in groups of risks, by Kaplan-Meier, beside those predicted."""
+        found = list[tuple[float, Estimate]]()
+        for cells in np.array_split(np.arange(middles.size), RISK_GROUPS):
+            table = self.pooled[1][:, cells]
+            left = np.concatenate([table[end : self.grid.cells], table[self.grid.cells + end :]])
+            if left.sum() < max(CLEAR * math.sqrt(self.variances[1] * left.size), 1.0):
+                continue
+            predicted = float((table * middles[cells]).sum() / table.sum())
+            found += zip(
+                [predicted],
+                figures.estimated(
+                    lambda counts: 1 - figures.survival(counts.sum(axis=-1))[[end - 1]],
+                    [table],
+                    [self.variances[1]],
+                ),
+                strict=True,
+            )
+        if len(found) < 2:
+            return {}
+        found.sort(key=lambda each: each[0])
+        places, observed = np.array([each for each, _ in found]), [each for _, each in found]
+        return {
+            f"calibration at {horizon:g}": banded(
+                "Predicted risk", "Observed risk", places, observed, (0.0, 1.0)
+            )
+        }
+
+    def _apart(self) -> Iterator[Difference]:
+        """The log hazard ratio of every other group to the first, by the log-rank test."""
+        names = self.protocol.group_names
+        for group, name in list(enumerate(names))[1:]:
+            (found,) = figures.estimated(
+                figures.log_rank, [self.times[[0, group]]], [self.of_times]
+            )
+            yield Difference(HAZARDS, name, names[0], found, HAZARDS)
