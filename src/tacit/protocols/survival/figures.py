@@ -125,23 +125,29 @@ class Concordance(NamedTuple):
     gradient: Floats
     of_pairs: Floats
 
+    @property
+    def events(self) -> int:
+        """How many counts are of events."""
+        return self.gradient.shape[-2] // 2 * self.gradient.shape[-1]
+
     def shift(self, variance: float) -> Floats:
         """By how much noise in the counts raises C on average, in second order, shape (...)."""
-        events = self.gradient.shape[-2] // 2 * self.gradient.shape[-1]
-        moved = (self.gradient * self.of_pairs).sum(axis=(-2, -1))
-        return np.asarray(variance * (events * (1 / 4 - self.value / 2) - moved) / self.pairs)
+        moved = _inner(self.gradient, self.of_pairs)
+        return np.asarray(variance * (self.events * (1 / 4 - self.value / 2) - moved) / self.pairs)
 
     def product_error(self, variance: float) -> Floats:
-        """The standard deviation of what is of second order in such noise, shape (...).
+        """The standard deviation of what is of second order in such noise d, shape (...).
 
-        Of all cells of events and cells later about half are ``1 - C`` of ``A - C B``, and half
-        ``-C``; besides, B is off while C is.
+        It is ``d' M d / B``, of variance ``2 variance^2 |M|^2 / B^2``, with M the form of
+        ``A - C B`` less the symmetric part of both derivatives' product, as B is off while C is. Of
+        the form's pairs of an event and a later cell about half are ``1 - C`` and half ``-C``.
         """
-        events = self.gradient.shape[-2] // 2 * self.gradient.shape[-1]
-        pairs = events * np.sqrt(((1 - self.value) ** 2 + self.value**2) / 2)
-        sizes = (np.square(each).sum(axis=(-2, -1)) for each in (self.gradient, self.of_pairs))
-        both = np.sqrt(np.prod(list(sizes), axis=0))
-        return np.asarray(variance * np.hypot(pairs, both) / np.abs(self.pairs))
+        squares = self.events**2 * ((1 - self.value) ** 2 + self.value**2) / 2
+        won, paired = _derivatives(self.of_pairs)
+        crossed = _inner(self.gradient, _by_cell(won - _wide(self.value) * paired))
+        sizes = _inner(self.gradient, self.gradient) * _inner(self.of_pairs, self.of_pairs)
+        squares = squares - 2 * crossed + sizes + _inner(self.gradient, self.of_pairs) ** 2
+        return np.asarray(variance * np.sqrt(np.maximum(squares, 0.0)) / self.pairs)
 
 
 def concordance(counts: Floats) -> Concordance:
@@ -153,6 +159,18 @@ def concordance(counts: Floats) -> Concordance:
     ----------
     counts : shape (..., 2 n + 1, R).
     """
+    won, paired = _derivatives(counts)
+    alone = counts[..., : counts.shape[-2] // 2, :].sum(axis=(-2, -1))
+    # of what is quadratic in the counts, the derivatives by them give twice the value
+    pairs = _inner(counts, _by_cell(paired)) / 2 - alone / 2
+    pairs = np.where(pairs < 1, 1.0, pairs)
+    value = np.asarray((_inner(counts, _by_cell(won)) / 2 - alone / 4) / pairs)
+    influences = (won - _wide(value) * paired) / _wide(pairs)
+    return Concordance(value, pairs, influences, _by_cell(influences), _by_cell(paired))
+
+
+def _derivatives(counts: Floats) -> tuple[Floats, Floats]:
+    """Those of A and of B by a record at corners of cells, shape (..., 2, n + 1, R + 1) each."""
     cells = counts.shape[-2] // 2
     events = counts[..., :cells, :]
     both = np.concatenate([events + counts[..., cells:-1, :], counts[..., -1:, :]], axis=-2)
@@ -160,16 +178,18 @@ def concordance(counts: Floats) -> Concordance:
     beaten = _below(np.flip(np.cumsum(np.flip(both, -2), axis=-2), -2))
     beating = before.sum(axis=-1, keepdims=True) - _below(before)
     won = np.stack([beating, beating + beaten], axis=-3)
-    paired = np.stack([0 * beaten, 0 * beaten + beaten[..., -1:]], axis=-3)
-    paired = paired + beating[..., np.newaxis, :, :1]
-    alone = events.sum(axis=(-2, -1))
-    a, b = ((events * _middles(each)).sum(axis=(-2, -1)) for each in (beaten, paired[..., 1, :, :]))
-    pairs = b - (events * _middles(paired[..., 0, :, :])).sum(axis=(-2, -1)) - alone / 2
-    pairs = np.where(pairs < 1, 1.0, pairs)
-    value = np.asarray((a - alone / 4) / pairs)
-    wide, size = value[..., np.newaxis, np.newaxis, np.newaxis], pairs[..., np.newaxis, np.newaxis]
-    influences = (won - wide * paired) / size[..., np.newaxis]
-    return Concordance(value, pairs, influences, _by_cell(influences), _by_cell(paired))
+    later = np.stack([0 * beaten, 0 * beaten + beaten[..., -1:]], axis=-3)
+    return won, later + beating[..., np.newaxis, :, :1]
+
+
+def _wide(numbers: Floats) -> Floats:
+    """Numbers of shape (...) beside values at corners."""
+    return np.asarray(numbers[..., np.newaxis, np.newaxis, np.newaxis])
+
+
+def _inner(one: Floats, other: Floats) -> Floats:
+    """The sum of products over a table, shape (...)."""
+    return np.asarray((one * other).sum(axis=(-2, -1)))
 
 
 def _below(counts: Floats) -> Floats:
@@ -238,15 +258,17 @@ def estimated(
     tables : counts of all records each.
     variances : of a count of each by noise.
     """
-    gradients = []
-    for place, table in enumerate(tables):
-        moved = []
-        for cell in range(table.size):
-            step = np.zeros(table.size, dtype=np.complex128)
-            step[cell] = 1j * STEP
-            given = [*tables[:place], table + step.reshape(table.shape), *tables[place + 1 :]]
-            moved.append(np.imag(figure(*given)) / STEP)
-        gradients.append(np.array(moved).reshape(*table.shape, -1))
+    with np.errstate(all="ignore"):
+        value = np.real(figure(*tables))
+        gradients = []
+        for place, (table, variance) in enumerate(zip(tables, variances, strict=True)):
+            made = np.zeros((table.size, value.size))
+            for cell in np.flatnonzero((table != 0) | (variance > 0)):
+                step = np.zeros(table.size, dtype=np.complex128)
+                step[cell] = 1j * STEP
+                given = [*tables[:place], table + step.reshape(table.shape), *tables[place + 1 :]]
+                made[cell] = np.imag(figure(*given)) / STEP
+            gradients.append(made.reshape(*table.shape, -1))
     privacy = sum(
         variance * np.square(each).reshape(-1, each.shape[-1]).sum(axis=0)
         for variance, each in zip(variances, gradients, strict=True)
@@ -257,6 +279,5 @@ def estimated(
         mean = fine[:-1].reshape(whole.shape[0] - 1, -1, fine.shape[-1]).mean(axis=1)
         whole = whole + np.concatenate([mean, fine[-1:]])[:, np.newaxis]
     drawn = (tables[-1][..., np.newaxis] * whole**2).reshape(-1, whole.shape[-1]).sum(axis=0)
-    value = np.real(figure(*tables))
     errors = zip(value, np.sqrt(privacy), np.sqrt(np.maximum(drawn, 0.0)), strict=True)
     return [Estimate(float(each), float(noise), float(drawn)) for each, noise, drawn in errors]

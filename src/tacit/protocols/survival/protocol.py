@@ -101,11 +101,22 @@ class TimeToEvent(bounded.BoundedValues):
     law_traits = tp.LawTraits(
         inexact="cells hide the order of records within them",
         loose="a record's influence is seldom the largest",
+        unforecast="with so little noise most of the stated error is what cells may hide",
     )
     audit_settings = (
         {"until": 1.0, "division": "concordance"},
         {"until": 1.0, "division": "survival", "trust": tp.Each.word},
     )
+
+    @classmethod
+    def error_cases(cls: Any) -> Mapping[str, tp.ErrorCase]:
+        """Both trust models with noise, and each division."""
+        made = {
+            "time-to-event": cls(epsilon=1.0, until=1.0),
+            "time-to-event-each": cls(epsilon=2.0, until=1.0, trust=tp.Each()),
+            "time-to-event-survival": cls(epsilon=1.0, until=1.0, division="survival"),
+        }
+        return {name: tp.ErrorCase(each, noticed=True) for name, each in made.items()}
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -56,7 +56,7 @@ class Division(NamedTuple):
 
 DIVISIONS = {
     "survival": Division(0, {TIMES: 0.67, RISKS: 0.3}, (4, 8), 5),
-    "both": Division(1_000, {TIMES: 0.57, RISKS: 0.12, SUM: 0.28}, (4, 8), 5),
+    "both": Division(1_500, {TIMES: 0.57, RISKS: 0.12, SUM: 0.28}, (4, 8), 5),
     "concordance": Division(8_000, {TIMES: 0.26, RISKS: 0.14, SUM: 0.57}, (10, 16), 2),
 }
 """By what most of epsilon is for. The noise of a survival curve falls faster than what sampling

@@ -24,14 +24,15 @@ if TYPE_CHECKING:
     from tacit.protocols.survival.protocol import TimeToEvent
 
 CONCORDANCE, HAZARDS = "concordance", "log hazard ratio"
-CLEAR = 4.0
-"""A number of pairs or of records of fewer of its standard errors is lost in noise."""
+CLEAR, AT_RISK = 6.0, 2.5
+"""A number of pairs, or of records at risk, of fewer of its standard errors is lost in noise."""
 
 RISK_GROUPS = 4
 """Groups of cells of risk in which calibration is given."""
 
-HIDDEN_TWICE = 0.05
-"""What a sum of influences leaves of what cells hide."""
+HIDDEN_ONCE, HIDDEN_TWICE = 4.5, 9.0
+"""What a sum of influences leaves of products of noise and of what cells hide, and of the latter
+twice, as measured with uniform risks and with their squares."""
 
 TOO_LATE = "too few records are at risk then, beside the noise"
 BEYOND = "the grid of times ends before"
@@ -120,17 +121,15 @@ class Told:
         """The concordance with the sum of influences: the table's errors count in products only."""
         table, noise = self.pooled[1], self.variances[1]
         known = figures.concordance(table)
-        unit = bounded.unit_of(number.fields[SUM], reach, WEIGHT * HEIGHT)
+        unit = reach * bounded.unit_of(number.fields[SUM], 1.0, WEIGHT * HEIGHT)
         apart = number[SUM] * unit - (table * known.gradient).sum(axis=(-2, -1))
         drawn = np.sqrt(number.variance(SUM)) * unit
-        size = np.maximum(table.sum(axis=(-2, -1)), 1.0)
-        hidden = np.hypot(self._hidden(known) * HIDDEN_TWICE, 1 / size)
-        result = self._result(
-            known,
-            known.value + apart + known.shift(noise),
-            np.hypot(drawn, known.product_error(noise)),
-            hidden,
-        )
+        size, hidden = np.maximum(table.sum(axis=(-2, -1)), 1.0), self._hidden(known)
+        cells = math.sqrt(noise * math.prod(table.shape[-2:]))
+        products = np.hypot(known.product_error(noise), HIDDEN_ONCE * hidden * cells / size)
+        hidden = np.hypot(HIDDEN_TWICE * hidden**2, 1 / size)
+        value = known.value + apart + known.shift(noise)
+        result = self._result(known, value, np.hypot(drawn, products), hidden)
         return replace(result, laplace_error=drawn) if number.noises <= 1 else result
 
     def _hidden(self, known: figures.Concordance) -> Floats:
@@ -176,7 +175,9 @@ class Told:
         """After how many cells of the table of times clearly some records are at risk."""
         events, lost, at_risk = figures.life_table(self.pooled[0])
         left = at_risk - events - lost
-        return int(np.logical_and.accumulate(left >= np.maximum(CLEAR * self.left_error, 1)).sum())
+        return int(
+            np.logical_and.accumulate(left >= np.maximum(AT_RISK * self.left_error, 1)).sum()
+        )
 
     @property
     def left_error(self) -> Floats:
