@@ -35,6 +35,9 @@ HIDDEN_ONCE, HIDDEN_TWICE = 4.5, 9.0
 twice, as measured with uniform risks and with their squares."""
 
 TOO_LATE = "too few records are at risk then, beside the noise"
+LEAST = 1e-100
+"""Keeps influences that are all 0 finite."""
+
 BEYOND = "the grid of times ends before"
 TOO_EARLY = "there are no events by then, as far as noise tells"
 
@@ -114,7 +117,7 @@ class Told:
     def influences(self) -> tuple[Floats, Floats]:
         """The influences as a query has them, and what 1 is, shape (...)."""
         known = figures.concordance(self.pooled[1]).influences
-        reach = np.abs(known).max(axis=(-3, -2, -1))
+        reach = np.maximum(np.abs(known).max(axis=(-3, -2, -1)), LEAST)
         return known / reach[..., np.newaxis, np.newaxis, np.newaxis], reach
 
     def corrected(self, number: releases.Sums, reach: Floats) -> ServerResult:
@@ -137,13 +140,17 @@ class Told:
         risks = self.pooled[1]
         by_risk, cells = risks.sum(axis=-2), risks.shape[-1]
         same = np.square(by_risk).sum(axis=-1) - self.variances[1] * risks.shape[-2] * cells
-        same = np.clip(same / np.square(by_risk.sum(axis=-1)), 1 / cells, 1.0)
+        same = np.clip(same / np.maximum(np.square(by_risk.sum(axis=-1)), 1.0), 1 / cells, 1.0)
         return np.asarray(same * np.abs(known.value - 1 / 2) * 4 / cells)
 
     def _result(
         self, known: figures.Concordance, value: Floats, privacy: Floats, hidden: Floats
     ) -> ServerResult:
-        risks, noise = self.pooled[1], self.variances[1]
+        risks, noise, cells = self.pooled[1], self.variances[1], self.grid.cells
+        # pairs that share a cell of time and of risk, of which nothing is known
+        events, lost = risks[..., :cells, :], risks[..., cells:-1, :]
+        shared = (events * (events + lost) / 2).sum(axis=(-2, -1)) - noise * known.events / 2
+        hidden = np.hypot(hidden, np.clip(shared / known.pairs, 0.0, 1.0) ** 2 / 4)
         error = np.sqrt(noise * np.square(known.of_pairs).sum(axis=(-2, -1)))
         drawn = np.sqrt(np.maximum((risks * known.gradient**2).sum(axis=(-2, -1)), 0.0))
         none = (known.pairs <= 1) | (known.pairs < CLEAR * error)
