@@ -13,7 +13,7 @@ import tacit
 
 PACKAGE = Path(tacit.__file__).parent
 
-DECLARING = ("tacit.protocol.", "tacit.protocols.", "tacit.local.")
+DECLARING = ("tacit.protocol.", "tacit.protocols.", "tacit.outcomes.", "tacit.local.")
 """Where types refer to each other, and a protocol's class imports late what it declares, such as
 its forecast, which makes protocols of that class. There only imports at a module's head count."""
 

@@ -15,11 +15,13 @@ from .local.hierarchical.protocol import HierarchicalAUC
 from .local.paired.protocol import PairedUStatistic
 from .local.two_round.protocol import TwoRoundAUC
 from .local.ustatistic.protocol import UStatistic
+from .outcomes.bounded import BoundedMean
+from .outcomes.regression import RegressionError
+from .outcomes.survival.protocol import TimeToEvent
 from .planning.planner import plan
 from .privacy.cost import Adjacency, Cost, compose
 from .protocol.conversation import ClientState, Protocol
 from .protocols.baselines import ExactAUC
-from .protocols.bounded.protocol import BoundedMean
 from .protocols.dpauc.protocol import DPAUC
 from .protocols.encrypted.classes.protocol import EncryptedClassAUC
 from .protocols.encrypted.protocol import EncryptedAUC
@@ -35,8 +37,6 @@ from .protocols.published.fedauc import PublishedFedAUC, PublishedResponseAUC
 from .protocols.published.fhe.protocol import FheAUC
 from .protocols.published.noisy_scores import NoisyScores
 from .protocols.published.ustatistics import PublishedHierarchicalAUC, PublishedUStatistic
-from .protocols.regression.protocol import RegressionError
-from .protocols.survival.protocol import TimeToEvent
 from .results.curves.calibrator import Calibrator
 from .results.curves.histogram import Histogram
 from .results.displays import CalibrationDisplay, RocCurveDisplay

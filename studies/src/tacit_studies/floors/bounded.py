@@ -9,9 +9,9 @@ import numpy as np
 
 from tacit.api import evaluate
 from tacit.data.clients import Clients
+from tacit.outcomes.bounded import BoundedMean
+from tacit.outcomes.regression import RegressionError
 from tacit.protocol.conversation import Protocol
-from tacit.protocols.bounded.protocol import BoundedMean
-from tacit.protocols.regression.protocol import RegressionError
 from tacit.results.estimate import Estimate
 from tacit.results.evaluation import Evaluation
 from tacit.running.evaluating import repeat_results

@@ -15,7 +15,7 @@ import tacit.protocol as tp
 from tacit import BoundedMean, Clients, Evaluation, RegressionError, evaluate
 from tacit.arrays import Floats
 from tacit.data.categories import Categories
-from tacit.protocols.bounded.protocol import ORIGIN, sum_values
+from tacit.outcomes.bounded import ORIGIN, sum_values
 from tacit.results.parts import Breakdown
 from tacit.running.evaluating import repeat_results
 from tests.terminal import run

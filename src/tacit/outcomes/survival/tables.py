@@ -11,17 +11,17 @@ import numpy as np
 
 import tacit.protocol as tp
 from tacit.arrays import Floats
+from tacit.outcomes import clipping
+from tacit.outcomes.survival import figures
+from tacit.outcomes.survival.rounds import HEIGHT, RISKS, SUM, TIMES, WEIGHT, Grid
 from tacit.protocol import releases
-from tacit.protocols.shared import bounded
-from tacit.protocols.survival import figures
-from tacit.protocols.survival.rounds import HEIGHT, RISKS, SUM, TIMES, WEIGHT, Grid
 from tacit.results.estimate import REACH, Estimate
 from tacit.results.figure import EVERYWHERE
 from tacit.results.parts import BandedCurve, Breakdown, Difference, Part
 from tacit.results.server_result import ServerResult
 
 if TYPE_CHECKING:
-    from tacit.protocols.survival.protocol import TimeToEvent
+    from tacit.outcomes.survival.protocol import TimeToEvent
 
 CONCORDANCE, HAZARDS = "concordance", "log hazard ratio"
 CLEAR, AT_RISK = 6.0, 2.5
@@ -124,7 +124,7 @@ class Told:
         """The concordance with the sum of influences: the table's errors count in products only."""
         table, noise = self.pooled[1], self.variances[1]
         known = figures.concordance(table)
-        unit = reach * bounded.unit_of(number.fields[SUM], 1.0, WEIGHT * HEIGHT)
+        unit = reach * clipping.unit_of(number.fields[SUM], 1.0, WEIGHT * HEIGHT)
         apart = number[SUM] * unit - (table * known.gradient).sum(axis=(-2, -1))
         drawn = np.sqrt(number.variance(SUM)) * unit
         size, hidden = np.maximum(table.sum(axis=(-2, -1)), 1.0), self._hidden(known)

@@ -33,8 +33,8 @@ import numpy as np
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.counts import influence
+from tacit.outcomes import clipping
 from tacit.protocol import audits, releases
-from tacit.protocols.shared import bounded
 from tacit.results.estimate import REACH, Estimate
 from tacit.results.parts import BandedCurve, Breakdown
 from tacit.results.server_result import ServerResult
@@ -84,12 +84,12 @@ def sum_powers(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     ------
     DataError : for a client with more than ``MOST_RECORDS``.
     """
-    bounded.check_sizes(clients)
+    clipping.check_sizes(clients)
     protocol: RegressionError = query.protocol
     totals = clients.added(partial(_totals, protocol))
     made = {RECORDS: releases.by_view(query, clients.sizes)}
     for name, triple in ((FIRST, totals[:3]), (SECOND, totals[3:])):
-        made[name] = bounded.units_of(triple, protocol.one, protocol.released[name], query)
+        made[name] = clipping.units_of(triple, protocol.one, protocol.released[name], query)
     return made
 
 
@@ -100,7 +100,7 @@ def _totals(protocol: RegressionError, clients: tp.Clients) -> Integers:
     first = [mean, np.maximum(error, 0.0), np.maximum(-error, 0.0)]
     powers = np.stack([*first, mean**2, error**2, 2 * mean * error]) * protocol.one
     rounded = np.rint(powers) if protocol.epsilon is None else np.trunc(powers)
-    return bounded.by_client(rounded.astype(np.int64), clients)
+    return clipping.by_client(rounded.astype(np.int64), clients)
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,7 +255,7 @@ CATALOGUE: Mapping[str, Entry] = {
 
 
 @dataclass(frozen=True)
-class RegressionError(bounded.BoundedValues):
+class RegressionError(clipping.BoundedValues):
     """How predictions of a number differ from outcomes: MAE, RMSE, R^2, bias, calibration line.
 
     Clients hold predictions as scores and outcomes as second values.
@@ -328,7 +328,7 @@ class RegressionError(bounded.BoundedValues):
 
     def forecast(self, scenario: tp.Scenario, shape: tp.Shape, metric: tp.Metric) -> tp.Forecast:
         """The error by noise where predictions have this shape, and outcomes mirror them."""
-        shares = bounded.expected_shares(scenario, shape)
+        shares = clipping.expected_shares(scenario, shape)
         error = (2 * np.arange(shares.size) + 1.0) / shares.size - 1
         means = [np.ones_like(error), 0 * error, error.clip(0), (-error).clip(0)]
         means += [0 * error, error**2, 0 * error]
@@ -340,7 +340,7 @@ class RegressionError(bounded.BoundedValues):
         by_sum = np.repeat(variances, [1, 3, 3])
         figures = Figures(self, scenario.records * (np.array(means) @ shares), by_sum)
         value, privacy, _ = figures.of(CATALOGUE[MAE])
-        return bounded.forecast_of(float(privacy + 0 * value))
+        return clipping.forecast_of(float(privacy + 0 * value))
 
     def audit_federation(self, records: int, apart: bool) -> tp.Clients:
         """Predictions at one bound and outcomes at the other: such records move the sums most."""
@@ -352,7 +352,7 @@ class RegressionError(bounded.BoundedValues):
     def threats(cls, settings: Mapping[str, Any]) -> tp.ThreatModel:
         """Who sees what."""
         summed = "the number of records, and the sums of predictions, outcomes, errors and squares"
-        return bounded.summed_model(settings, summed, "Nothing.")
+        return clipping.summed_model(settings, summed, "Nothing.")
 
     def conversation(self, clients: int) -> tp.Conversation:
         """One round: seven sums up."""
@@ -367,7 +367,7 @@ class RegressionError(bounded.BoundedValues):
         if value.ndim:
             return result
         if math.isnan(value):
-            return replace(result, withheld=bounded.few_records(*main.records))
+            return replace(result, withheld=clipping.few_records(*main.records))
         others = Breakdown("", (), main.others(), (), main.curves())
         return replace(result, breakdown=others)
 
@@ -416,7 +416,7 @@ class Figures:
         """A figure with its errors by noise and by sampling, in its own units; NaN for none."""
         with np.errstate(all="ignore"):
             value, privacy = self.with_error(entry.value)
-            few = bounded.too_few(self.sums[0], np.sqrt(self.variances[0]))
+            few = clipping.too_few(self.sums[0], np.sqrt(self.variances[0]))
             sampling = np.full_like(value, np.nan)
             if entry.squares is not None:
                 spread = np.real(entry.squares(Powers(self.sums))) - value**2

@@ -17,11 +17,12 @@ import numpy as np
 
 import tacit.protocol as tp
 from tacit.data.categories import check_names
+from tacit.outcomes import clipping
+from tacit.outcomes.survival import figures, rounds
+from tacit.outcomes.survival.tables import CONCORDANCE, Told, estimates_of
 from tacit.protocol import audits, releases
 from tacit.protocol.scenario import measured_forecast
-from tacit.protocols.shared import bounded, counting
-from tacit.protocols.survival import figures, rounds
-from tacit.protocols.survival.tables import CONCORDANCE, Told, estimates_of
+from tacit.protocols.shared import counting
 from tacit.results.parts import SiteFigure, Sites
 from tacit.results.server_result import ServerResult
 
@@ -38,7 +39,7 @@ TURNS = 9973 * math.sqrt(2)
 
 
 @dataclass(frozen=True)
-class TimeToEvent(bounded.BoundedValues):
+class TimeToEvent(clipping.BoundedValues):
     """How well risks tell when events come: survival, concordance, figures at horizons.
 
     Clients hold risks as scores, events as labels (1) and times as second values. Records without
@@ -186,7 +187,9 @@ class TimeToEvent(bounded.BoundedValues):
         """Who sees what."""
         summed = "the number of records, and of events and censored records by cell of time, and "
         summed += "by cell of time and risk; the sum of the records' influences on the concordance"
-        return bounded.summed_model(settings, summed, "These numbers and tables, with their noise.")
+        return clipping.summed_model(
+            settings, summed, "These numbers and tables, with their noise."
+        )
 
     def conversation(self, clients: int) -> tp.Conversation:
         """Numbers up, tables up; where records are many, influences down and their sum up."""

@@ -31,9 +31,9 @@ import numpy as np
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.data.categories import check_names
+from tacit.outcomes import clipping, value_reports
 from tacit.protocol import audits, declared, releases
-from tacit.protocols.bounded import reports
-from tacit.protocols.shared import bounded, counting
+from tacit.protocols.shared import counting
 from tacit.results.estimate import REACH, Estimate, Interval
 from tacit.results.parts import (
     BandedCurve,
@@ -102,12 +102,12 @@ def sum_values(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     ------
     DataError : for a client with more than ``MOST_RECORDS``.
     """
-    bounded.check_sizes(clients)
+    clipping.check_sizes(clients)
     protocol: BoundedMean = query.protocol
     field = _sums(query)["sums"]
     origins = protocol.whole(query.broadcast[ORIGIN])[..., np.newaxis]
     totals, records = clients.added(partial(_totals, protocol))
-    moved = bounded.units_of(
+    moved = clipping.units_of(
         totals - origins * records, protocol.one + np.abs(origins), field, query
     )
     return {"sums": moved}
@@ -127,7 +127,7 @@ def _totals(protocol: BoundedMean, clients: tp.Clients) -> Integers:
     """Each client's sums and numbers of records by group, shape (2, G, K)."""
     inside = protocol.group_of(clients) == np.arange(protocol.shape[0])[:, np.newaxis]
     whole = protocol.whole(protocol.values(clients))
-    return np.stack([bounded.by_client(inside * each, clients) for each in (whole, np.int64(1))])
+    return np.stack([clipping.by_client(inside * each, clients) for each in (whole, np.int64(1))])
 
 
 REPORTED = tp.ThreatModel(
@@ -172,7 +172,7 @@ class Means(NamedTuple):
         by_group = cells.sum(axis=-1)
         records = by_group.sum(axis=-1)
         error = np.full(records.shape, math.sqrt(noise.cells * math.prod(cells.shape[-2:])))
-        few = bounded.too_few(records, error)
+        few = clipping.too_few(records, error)
         whole = np.where(few, np.nan, records)
         value = (origins * by_group + sums).sum(axis=-1) / whole
         # origins and counts come from the same noise: what that adds to the mean on average
@@ -240,13 +240,13 @@ def middles(cells: int) -> Floats:
 def origins_of(cells: Floats, variance: float) -> Floats:
     """Each group's mean as its noisy counts have it, shape (..., G); 0 where these say little."""
     records = cells.sum(axis=-1)
-    few = bounded.too_few(records, np.sqrt(variance * cells.shape[-1]))
+    few = clipping.too_few(records, np.sqrt(variance * cells.shape[-1]))
     means = (cells * middles(cells.shape[-1])).sum(axis=-1) / np.where(few, 1.0, records)
     return np.where(few, 0.0, np.clip(means, -1.0, 1.0))
 
 
 @dataclass(frozen=True)
-class BoundedMean(bounded.BoundedValues):
+class BoundedMean(clipping.BoundedValues):
     """The mean of a value of every record in public bounds, with quantiles and the distribution.
 
     Such values are NDCG, Dice, wins, marks of a rubric or absolute errors.
@@ -309,7 +309,7 @@ class BoundedMean(bounded.BoundedValues):
     @property
     def steps(self) -> tuple[tp.Step, ...]:
         """Counts and a sum, or reports of single records."""
-        return (reports.report_values,) if self.lone_records else (count_values, sum_values)
+        return (value_reports.report_values,) if self.lone_records else (count_values, sum_values)
 
     @property
     def lone_records(self) -> bool:
@@ -382,7 +382,7 @@ class BoundedMean(bounded.BoundedValues):
 
     def group_of(self, clients: tp.Clients) -> Integers:
         """The group of every record."""
-        return bounded.group_of(clients, self.group_names)
+        return clipping.group_of(clients, self.group_names)
 
     def exact(self, clients: tp.Clients) -> float:
         """The exact mean of the clipped values, which is not private."""
@@ -390,21 +390,23 @@ class BoundedMean(bounded.BoundedValues):
 
     def forecast(self, scenario: tp.Scenario, shape: tp.Shape, metric: tp.Metric) -> tp.Forecast:
         """The error by noise of values of this shape in the bounds, with the module's product."""
-        shares = bounded.expected_shares(scenario, shape)
+        shares = clipping.expected_shares(scenario, shape)
         width = (self.limits[1] - self.limits[0]) / 2
         if self.lone_records:
-            return tp.Forecast(2 * width * reports.stated_error(self, shares, scenario.records))
+            return tp.Forecast(
+                2 * width * value_reports.stated_error(self, shares, scenario.records)
+            )
         mean = np.array([float(shares @ middles(shares.size))])
         noises = float(releases.noises_of(self.trust, scenario.clients, scenario.clients))
         cells, sums = self.released
-        unit = float(np.max(bounded.unit_of(sums, 1.0, self.one)))
+        unit = float(np.max(clipping.unit_of(sums, 1.0, self.one)))
         noise = Noise(cells.variance(noises), sums.variance(noises) * unit**2)
         cell = np.arange(shares.size) * self.cells // shares.size
         counts = scenario.records * np.bincount(cell, shares, self.cells).astype(np.float64)
         known = Means.of(counts[np.newaxis], np.zeros(1), mean, noise)
         by_origin = noise.cells * np.sum((middles(self.cells) - mean) ** 2)
         product = math.sqrt(by_origin) * float(known.records_error) / scenario.records**2
-        return bounded.forecast_of(width * math.hypot(float(known.privacy), product))
+        return clipping.forecast_of(width * math.hypot(float(known.privacy), product))
 
     @classmethod
     def threats(cls, settings: Mapping[str, Any]) -> tp.ThreatModel:
@@ -413,12 +415,12 @@ class BoundedMean(bounded.BoundedValues):
             return REPORTED
         counted = "how many values lie in each cell of the bounds, and the sum of all values"
         published = "About where the mean of all values lies, as noisy counts tell."
-        return bounded.summed_model(settings, counted, published)
+        return clipping.summed_model(settings, counted, published)
 
     def conversation(self, clients: int) -> tp.Conversation:
         """Counts up, origins down, sums up; or reports up."""
         if self.lone_records:
-            return (yield from reports.mean_of_reports(self, clients))
+            return (yield from value_reports.mean_of_reports(self, clients))
         counts = yield from tp.ask(count_values, self, clients)
         rough = origins_of(counts["cells"], counts.variance("cells"))
         origins = self.whole(rough) / self.one
@@ -436,8 +438,8 @@ class BoundedMean(bounded.BoundedValues):
         """What came, scaled, with its noise."""
         cells, sums = self.shape[1], numbers.fields["sums"]
         by_group = counts["cells"].reshape(*counts["cells"].shape[:-2], -1, cells)
-        unit = bounded.unit_of(sums, 1 + np.abs(origins), self.one)
-        at_zero = float(np.max(bounded.unit_of(sums, 1.0, self.one)))
+        unit = clipping.unit_of(sums, 1 + np.abs(origins), self.one)
+        at_zero = float(np.max(clipping.unit_of(sums, 1.0, self.one)))
         noise = Noise(counts.variance("cells"), numbers.variance("sums") * at_zero**2)
         return Received(by_group, numbers["sums"] * unit), noise
 
@@ -461,7 +463,7 @@ class BoundedMean(bounded.BoundedValues):
         if means.value.ndim:
             return result
         if math.isnan(means.value):
-            few = bounded.few_records(float(means.records), float(means.records_error))
+            few = clipping.few_records(float(means.records), float(means.records_error))
             return replace(result, withheld=few)
         return replace(result, breakdown=self._breakdown(made, noise, origins))
 
@@ -505,7 +507,7 @@ class BoundedMean(bounded.BoundedValues):
         """One group's mean; none where too few records are in it."""
         means = Means.of(made.cells, made.sums, origins, noise)
         if math.isnan(means.value):
-            few = bounded.few_records(float(means.records), float(means.records_error))
+            few = clipping.few_records(float(means.records), float(means.records_error))
             return Part(name, math.nan, math.nan, {}, few)
         return Part(name, math.nan, math.nan, {MEAN: self._estimate(means)})
 

@@ -17,11 +17,11 @@ import numpy as np
 
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
+from tacit.outcomes import clipping
 from tacit.protocol import releases
-from tacit.protocols.shared import bounded
 
 if TYPE_CHECKING:
-    from tacit.protocols.survival.protocol import TimeToEvent
+    from tacit.outcomes.survival.protocol import TimeToEvent
 
 RECORDS, TIMES, RISKS, SUM = "records", "times", "risks", "sum"
 """The released fields."""
@@ -232,11 +232,11 @@ def sum_influences(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     ------
     DataError : for a client with more than ``MOST_RECORDS``.
     """
-    bounded.check_sizes(clients)
+    clipping.check_sizes(clients)
     weights = clients.added(partial(_weights, query.protocol, grid_of(query)))
     whole = np.rint(query.broadcast[INFLUENCES] * HEIGHT).astype(np.int64)
     totals = np.tensordot(whole, weights, axes=3)
-    return {SUM: bounded.units_of(totals, WEIGHT * HEIGHT, _number(query)[SUM], query)}
+    return {SUM: clipping.units_of(totals, WEIGHT * HEIGHT, _number(query)[SUM], query)}
 
 
 def _in_cells(index: Integers, shape: tuple[int, ...], clients: tp.Clients) -> Integers:
@@ -264,7 +264,7 @@ def _counts(
 ) -> Integers:
     """Each client's numbers of records in the cells of a table, shape (*shape, K)."""
     joint = len(shape) > 2
-    index = bounded.group_of(clients, protocol.group_names) * shape[1]
+    index = clipping.group_of(clients, protocol.group_names) * shape[1]
     index = index + grid.times(clients, not joint)
     if joint:
         index = index * shape[2] + _risks(protocol, clients, grid)[0]

@@ -1,1 +1,0 @@
-"""Bounded scores: means, quantiles and distributions of any value in public bounds."""

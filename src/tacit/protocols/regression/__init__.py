@@ -1,1 +1,0 @@
-"""Figures of a regression: how predictions of numbers differ from outcomes."""
