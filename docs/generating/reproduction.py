@@ -51,6 +51,7 @@ GROUPS = {
         "histogram-coverage",
         "floor",
         "bounded",
+        "survival",
         "balance",
         "curves",
         "compared",

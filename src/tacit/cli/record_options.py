@@ -194,6 +194,9 @@ VALUE_COLUMNS = {
     "value": "a value in public bounds; chooses its protocol, and needs --bounds",
     "prediction": "predicted numbers, with --outcome; they choose their protocol",
     "outcome": "outcomes that were predicted, with --prediction",
+    "time": "times to an event or to the end of observation, with --event; they choose their "
+    "protocol, and --score is the risk",
+    "event": "labels that say whether the event came, with --time",
 }
 """Options that name columns of records without a score and a label, and what these hold."""
 

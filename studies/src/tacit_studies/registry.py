@@ -14,6 +14,7 @@ from tacit_studies.floors import (
     curve_areas,
     measure_coverage,
     planning_grid,
+    survival,
 )
 from tacit_studies.floors import bounded as bounded_scores
 from tacit_studies.floors import table as floor
@@ -284,6 +285,12 @@ _TARGETS = (
         "bounded",
         "our target: errors and coverage of bounded scores and of a regression's figures",
         bounded_scores.jobs,
+        repeats=2_000,
+    ),
+    _table(
+        "survival",
+        "our target: errors and coverage of survival, the concordance and the log-rank difference",
+        survival.jobs,
         repeats=2_000,
     ),
     _table(

@@ -211,9 +211,12 @@ class TimeToEvent(clipping.BoundedValues):
         result = replace(result, protection=releases.total_protection(received))
         if result.value.ndim:
             return result
-        division = None if self.division or self.epsilon is None else f"most for {name}"
+        found = [] if self.division or self.epsilon is None else [f"most for {name}"]
+        found += [] if self.until is not None else [f"times counted until {until:g}"]
         sites = self._sites(tables, told.grid)
-        return replace(result, breakdown=told.breakdown(), sites=sites, division=division)
+        return replace(
+            result, breakdown=told.breakdown(), sites=sites, division=", ".join(found) or None
+        )
 
     def _until(self, counted: releases.Sums) -> float | None:
         """The end of the grid: of the last cell that stands out; None where none does."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tacit.outcomes.survival.protocol import TimeToEvent
 
 CONCORDANCE, HAZARDS = "concordance", "log hazard ratio"
-CLEAR, AT_RISK = 6.0, 2.5
+CLEAR, AT_RISK = 6.0, 3.0
 """A number of pairs, or of records at risk, of fewer of its standard errors is lost in noise."""
 
 RISK_GROUPS = 4
@@ -39,6 +39,7 @@ LEAST = 1e-100
 """Keeps influences that are all 0 finite."""
 
 BEYOND = "the grid of times ends before"
+NO_EVENTS = "a group has no events, as far as noise tells"
 TOO_EARLY = "there are no events by then, as far as noise tells"
 
 
@@ -154,7 +155,8 @@ class Told:
         error = np.sqrt(noise * np.square(known.of_pairs).sum(axis=(-2, -1)))
         drawn = np.sqrt(np.maximum((risks * known.gradient**2).sum(axis=(-2, -1)), 0.0))
         none = (known.pairs <= 1) | (known.pairs < CLEAR * error)
-        value, unknown = np.where(none, np.nan, value), np.full_like(value, np.nan)
+        value, privacy = np.where(none, np.nan, value), np.where(none, np.nan, privacy)
+        unknown = np.full_like(value, np.nan)
         result = ServerResult(
             value, privacy, drawn, unknown, unknown, approximation_error=hidden, limits=(0.0, 1.0)
         )
@@ -319,8 +321,12 @@ class Told:
     def _apart(self) -> Iterator[Difference]:
         """The log hazard ratio of every other group to the first, by the log-rank test."""
         names = self.protocol.group_names
+        happened = figures.life_table(self.times)[0]
+        error = math.sqrt(self.of_times * happened.shape[-1])
+        lacking = happened.sum(axis=-1) < max(AT_RISK * error, 1.0)
         for group, name in list(enumerate(names))[1:]:
-            (found,) = figures.estimated(
-                figures.log_rank, [self.times[[0, group]]], [self.of_times]
-            )
+            both = [0, group]
+            (found,) = figures.estimated(figures.log_rank, [self.times[both]], [self.of_times])
+            if lacking[both].any():
+                found = Estimate.absent(NO_EVENTS)
             yield Difference(HAZARDS, name, names[0], found, HAZARDS)

@@ -1,0 +1,283 @@
+"""Time to event: figures beside those of other libraries, errors and coverage, what is absent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tacit.protocol as tp
+from tacit import Clients, Evaluation, TimeToEvent, evaluate
+from tacit.arrays import Floats, Integers
+from tacit.data.categories import Categories
+from tacit.outcomes.survival import figures, rounds
+from tacit.results.parts import Breakdown
+from tacit.running.evaluating import repeat_results
+from tests.terminal import run
+from tests.vectors import make_survival as golden
+
+EXACT = tp.ExactSum.word
+
+
+def drawn(records: int, seed: int = 0) -> tuple[Floats, Floats, Integers]:
+    """Risks, times and events of a population with a concordance of about 0.6."""
+    rng = np.random.default_rng(seed)
+    risk = rng.random(records)
+    event, last = rng.exponential(1 / (0.4 + 1.2 * risk)), rng.uniform(0.3, 2.5, records)
+    return risk, np.minimum(event, last), (event <= last).astype(np.int64)
+
+
+def clients_of(records: int, seed: int = 0, sites: int = 5) -> Clients:
+    risk, time, died = drawn(records, seed)
+    return Clients.from_arrays(risk, died, np.arange(records) % sites, time)
+
+
+def parts_of(result: Evaluation) -> Breakdown:
+    """The figures besides the first."""
+    assert result.breakdown is not None
+    return result.breakdown
+
+
+def test_exact_sums_give_what_other_libraries_give() -> None:
+    """Cells of time and risk hide less than 1e-3."""
+    known = json.loads(golden.PATH.read_text(encoding="utf-8"))
+    risk, days, died = golden.records()
+    clients = Clients.from_arrays(risk, died, second=days).with_categories(
+        Categories(("even", "odd"), np.arange(golden.RECORDS) % 2)
+    )
+    protocol = TimeToEvent(
+        trust=EXACT, until=golden.UNTIL, horizons=golden.HORIZONS, group_names=("even", "odd")
+    )
+    result = evaluate(clients, protocol, exact=True)
+    found = parts_of(result)
+    figure = {name: each.value for name, each in found.overall.items()}
+    curve = found.curves["survival"]
+    ends = np.linspace(80, golden.UNTIL, 10)
+    assert np.interp(ends, curve.places, curve.value) == pytest.approx(known["survival"], abs=1e-3)
+    assert result.estimate.value == pytest.approx(known["concordance"], abs=1e-3)
+    assert result.exact == pytest.approx(known["concordance"], abs=1e-12)
+    for name, key in (("AUC", "auc"), ("Brier score", "brier")):
+        values = [figure[f"{name} at {horizon:g}"] for horizon in golden.HORIZONS]
+        assert values == pytest.approx(known[key], abs=1e-3)
+    (apart,) = found.differences
+    squared = (apart.estimate.value / apart.estimate.sampling_error) ** 2
+    assert squared == pytest.approx(known["log-rank"], rel=0.1)
+    written = json.loads(json.dumps(result.to_dict()))
+    assert Evaluation.from_dict(written).to_dict() == written
+
+
+@pytest.mark.parametrize("digits", [1, 9])
+def test_concordance_of_records_is_that_of_their_pairs(digits: int) -> None:
+    risk, time, died = drawn(400)
+    risk, time = np.round(risk, digits), np.round(time, digits)
+    later = (time[:, np.newaxis] < time) | ((time[:, np.newaxis] == time) & (died == 0))
+    first = (died[:, np.newaxis] == 1) & later
+    won = (np.sign(risk[:, np.newaxis] - risk) + 1) / 2
+    expected = (first * won).sum() / first.sum()
+    assert figures.exact_concordance(time, died, risk) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("records", "trust", "largest"),
+    [(4_000, "secure-sum", 2.6e-3), (10_000, "secure-sum", 6e-4), (40_000, "each", 7e-4)],
+)
+def test_concordance_has_the_stated_error(records: int, trust: str, largest: float) -> None:
+    """400 runs tell a deviation to 5 %, and a coverage to 1.1 points."""
+    protocol = TimeToEvent(epsilon=1.0, until=2.6, trust=trust)
+    clients = clients_of(records, seed=3)
+    runs, exact = repeat_results(clients, protocol, 400, seed=1), protocol.exact(clients)
+    assert np.sqrt(np.mean((runs.value - exact) ** 2)) < largest
+    assert 0.91 < np.mean(runs.covers(exact)) < 0.99
+    scenario = tp.Scenario(records, records // 2, clients.count, 1.0)
+    forecast = protocol.forecast(scenario, tp.Shape(0.7), tp.Metric.of_figure(protocol.figure))
+    assert 0.3 < forecast.error / np.std(runs.value) < 3
+
+
+def test_survival_and_figures_at_horizons_have_the_stated_errors() -> None:
+    """Of 40 runs 95 % are covered, less 3 standard errors."""
+    clients = clients_of(3000, seed=5)
+    exact = parts_of(evaluate(clients, TimeToEvent(trust=EXACT, until=2.0, horizons=(1.0,))))
+    protocol = TimeToEvent(epsilon=2.0, until=2.0, horizons=(1.0,))
+    runs = [parts_of(evaluate(clients, protocol, seed=seed)) for seed in range(40)]
+    for name, figure in exact.overall.items():
+        # beside the noise, 8 cells of risk hide something of Brier score and AUC
+        slack = 0 if "survival" in name else 0.01
+        bounds = np.array([each.overall[name].interval() for each in runs])
+        assert (
+            np.mean((bounds[:, 0] - slack <= figure.value) & (figure.value <= bounds[:, 1] + slack))
+            > 0.85
+        ), name
+    curve = exact.curves["survival"]
+    apart = [
+        each.curves["survival"].value
+        - np.interp(each.curves["survival"].places, curve.places, curve.value)
+        for each in runs
+    ]
+    assert np.sqrt(np.mean(np.square(np.concatenate(apart)))) < 0.0022
+    at_risk = runs[0].curves["numbers at risk"]
+    assert at_risk.value[0] == pytest.approx(3000, abs=60)
+    held = (at_risk.low <= 3000) & (at_risk.value > 0)
+    assert held.all()
+    calibration = runs[0].curves["calibration at 1"]
+    assert np.all(np.diff(calibration.places) > 0)
+    assert calibration.value[-1] > calibration.value[0]
+
+
+def test_groups_and_sites_have_figures_of_their_own() -> None:
+    risk, time, died = drawn(12_000, seed=2)
+    arm = np.arange(12_000) // 4 % 2
+    time = np.where(arm == 1, time / 2, time)
+    sites = np.arange(12_000) % 4
+    clients = Clients.from_arrays(risk, died, sites, time).with_categories(
+        Categories(("old", "new"), arm), sites
+    )
+    settings: dict[str, Any] = {"until": 2.0, "group_names": ("old", "new"), "horizons": (0.6,)}
+    found = evaluate(clients, TimeToEvent(epsilon=8.0, trust="each", **settings), seed=1)
+    exact_protocol = TimeToEvent(trust=EXACT, **settings)
+    exact = evaluate(clients, exact_protocol)
+    for name in ("old", "new"):
+        for figure, estimate in parts_of(exact)[name].figures.items():
+            own = parts_of(found)[name].figures[figure]
+            assert abs(own.value - estimate.value) < 4 * own.standard_error + 0.01
+    low, high = parts_of(found).differences[0].estimate.interval(0.95, "population")
+    assert 0.3 < low < high
+    assert found.sites is not None
+    for index, site in enumerate(found.sites["concordance"].sites):
+        alone = exact_protocol.exact(clients.part(index, index + 1))
+        assert abs(site.estimate.value - alone) < 4 * site.estimate.standard_error < 0.1
+
+
+def test_the_end_of_times_is_found_among_public_ones() -> None:
+    risk, time, died = drawn(8_000)
+    for factor, until in ((1, 2), (340, 1000)):
+        clients = Clients.from_arrays(risk, died, second=factor * time)
+        result = evaluate(clients, TimeToEvent(epsilon=1.0), seed=1)
+        assert result.division is not None
+        assert result.division.endswith(f"until {until}")
+    few = evaluate(clients_of(200), TimeToEvent(epsilon=1.0), seed=1)
+    assert not few.has_signal
+    assert "name the end of times" in few.warnings[-1]
+
+
+def test_what_cannot_be_told_is_absent_with_its_reason() -> None:
+    risk, time, died = drawn(4_000)
+    censored = Clients.from_arrays(risk, 0 * died, second=time)
+    for protocol in (
+        TimeToEvent(epsilon=1.0, until=2.0),
+        TimeToEvent(trust=EXACT, until=2.0),
+    ):
+        result = evaluate(censored, protocol, seed=1)
+        assert not result.has_signal
+        assert "pairs of an event and a later record" in result.warnings[-1]
+        assert "no events by then" in parts_of(result).overall["AUC at 1"].reason
+    early = Clients.from_arrays(risk, died, second=time / 3)
+    found = parts_of(evaluate(early, TimeToEvent(epsilon=1.0, until=2.0, horizons=(1.5,)), seed=1))
+    assert {each.reason for each in found.overall.values()} == {
+        "too few records are at risk then, beside the noise"
+    }
+    half = np.arange(4_000) % 2
+    grouped = Clients.from_arrays(risk, died * half, second=time).with_categories(
+        Categories(("none", "all"), half)
+    )
+    settings = TimeToEvent(epsilon=1.0, until=2.0, group_names=("none", "all"))
+    (apart,) = parts_of(evaluate(grouped, settings, seed=1)).differences
+    assert "a group has no events" in apart.estimate.reason
+
+
+def test_a_record_weighs_one_in_all() -> None:
+    clients = clients_of(500, sites=500)
+    protocol = TimeToEvent(epsilon=1.0, until=2.0)
+    grid = protocol.grid("concordance", 2.0)
+    weights = rounds._weights(protocol, grid, clients)
+    assert np.all(weights >= 0)
+    assert np.all(weights.sum(axis=(0, 1, 2)) == rounds.WEIGHT)
+    # a plane is given back exactly, but for the rounding of weights
+    plane = np.add.outer(grid.edges, np.linspace(0, 1, grid.risks + 1))
+    told = np.tensordot(plane, weights.sum(axis=0), axes=2) / rounds.WEIGHT
+    assert clients.second is not None
+    assert told == pytest.approx(np.minimum(clients.second, 2.0) + clients.scores, abs=1e-3)
+
+
+TABLE = np.zeros((2, 5, 9))
+ASKED = {rounds.DIVISION: "both", rounds.UNTIL: 2.0, rounds.INFLUENCES: TABLE, "clients": 1}
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({rounds.INFLUENCES: TABLE + 1.5}, "from -1 to 1"),
+        ({rounds.INFLUENCES: TABLE + np.nan}, "from -1 to 1"),
+        ({rounds.INFLUENCES: TABLE[:, :4]}, "of shape"),
+        ({rounds.INFLUENCES: None}, "64-bit floats"),
+        ({rounds.UNTIL: 3.0}, "until must be one of"),
+        ({rounds.DIVISION: "all"}, "division must be one of"),
+        ({rounds.DIVISION: "survival"}, "has no sum"),
+    ],
+)
+def test_queries_that_no_server_needs_are_declined(changed: dict[str, Any], message: str) -> None:
+    protocol = TimeToEvent(epsilon=1.0, until=2.0)
+    query = tp.Query(rounds.sum_influences, protocol, ASKED | changed, view=tp.View.SUM)
+    with pytest.raises(ValueError, match=message):
+        rounds.sum_influences.cost(clients_of(9), query, tp.ClientState())
+
+
+def test_a_run_has_one_division_of_epsilon() -> None:
+    """A second one would cost more than epsilon in all; the next run may have another."""
+    protocol, clients = TimeToEvent(epsilon=1.0, until=2.0), clients_of(9, sites=1)
+    state, noise = tp.ClientState(), tp.NoNoise()
+
+    def answered(step: tp.Step, division: str) -> None:
+        asked = ASKED | {rounds.DIVISION: division}
+        query = tp.Query(step, protocol, asked, view=tp.View.SUM)
+        step.answer(clients, query, noise, state)
+
+    answered(rounds.count_records, "both")
+    answered(rounds.count_times, "survival")
+    for step in (rounds.sum_influences, rounds.count_times):
+        with pytest.raises(ValueError, match="division must be survival, as before in this run"):
+            answered(step, "both")
+    answered(rounds.count_records, "both")
+    answered(rounds.count_times, "both")
+    for name, each in rounds.DIVISIONS.items():
+        assert sum(each.parts.values()) + rounds.COUNTING == pytest.approx(1, abs=1e-12), name
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"until": 0.0}, "until must be above 0"),
+        ({"until": 2.0, "horizons": (2.5,)}, "horizons must be above 0 and at most 2, got 2.5"),
+        ({"horizons": (0.0,)}, "horizons must be above 0"),
+        ({"division": "neither"}, "division"),
+        ({"bounds": (1.0, 0.0)}, "bounds must be finite and ascend"),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TimeToEvent(epsilon=1.0, **settings)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("--time t --event died --score risk --epsilon 5", "times counted until"),
+        ("--time t --event died --score risk --epsilon 5 --until 2", "Brier score at 1"),
+        ("--time early --event died --score risk --epsilon 5 --until 2", "times are below 0"),
+        ("--time t --event word --score risk --epsilon 5 --positive dead", "concordance"),
+        ("--time t --event word --score risk --epsilon 5", "labels must be 0 or 1"),
+        ("--time none --event died --score risk --epsilon 5", "has no value"),
+        ("--time t --score risk --epsilon 5", "--time needs --event, and no other column"),
+    ],
+)
+def test_columns_choose_the_protocol(options: str, expected: str, tmp_path: Path) -> None:
+    path = tmp_path / "site.csv"
+    rows = "\n".join(
+        f"{r:.3f},{t:.3f},{t - 0.2:.3f},{d},{('alive', 'dead')[d]},{'' if t > 1 else t}"
+        for r, t, d in zip(*drawn(900), strict=True)
+    )
+    path.write_text(f"risk,t,early,died,word,none\n{rows}\n", encoding="utf-8")
+    shown = run("evaluate", path, *options.split())
+    assert expected in shown.stdout + shown.stderr
