@@ -176,7 +176,7 @@ def test_what_cannot_be_told_is_absent_with_its_reason() -> None:
     early = Clients.from_arrays(risk, died, second=time / 3)
     found = parts_of(evaluate(early, TimeToEvent(epsilon=1.0, until=2.0, horizons=(1.5,)), seed=1))
     assert {each.reason for each in found.overall.values()} == {
-        "too few records are at risk then, beside the noise"
+        "too few records are at risk then, as far as noise tells"
     }
     half = np.arange(4_000) % 2
     grouped = Clients.from_arrays(risk, died * half, second=time).with_categories(

@@ -183,7 +183,7 @@ def _derivatives(counts: Floats) -> tuple[Floats, Floats]:
 
 
 def _wide(numbers: Floats) -> Floats:
-    """Numbers of shape (...) beside values at corners."""
+    """Numbers of shape (...) as they are multiplied with values at corners."""
     return np.asarray(numbers[..., np.newaxis, np.newaxis, np.newaxis])
 
 

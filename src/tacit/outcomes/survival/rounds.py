@@ -34,7 +34,7 @@ NOTED = ("time-to-event", DIVISION)
 """Key under which a client notes how the run is divided."""
 
 COUNTING = 0.02
-"""The part of epsilon of the number of records."""
+"""The fraction of epsilon of the number of records."""
 
 
 class Division(NamedTuple):
@@ -203,7 +203,7 @@ def count_times(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
 
     A record is one of a group, and has one time, one event or none, and one risk. So it counts in
     one cell of the table of times, and in one of that of times and risks: adding or removing it
-    changes one number of each by 1, and each table costs its part of epsilon.
+    changes one number of each by 1, and each table costs its fraction of epsilon.
 
     The server learns the noisy tables over all clients, and how many clients answered.
     """

@@ -34,7 +34,7 @@ HIDDEN_ONCE, HIDDEN_TWICE = 4.5, 9.0
 """What a sum of influences leaves of products of noise and of what cells hide, and of the latter
 twice, as measured with uniform risks and with their squares."""
 
-TOO_LATE = "too few records are at risk then, beside the noise"
+TOO_LATE = "too few records are at risk then, as far as noise tells"
 LEAST = 1e-100
 """Keeps influences that are all 0 finite."""
 
@@ -291,7 +291,7 @@ class Told:
         return given, curves
 
     def _calibration(self, horizon: float, end: int, middles: Floats) -> dict[str, BandedCurve]:
-        """Events by a horizon in groups of risks, by Kaplan-Meier, beside those predicted."""
+        """Events by a horizon in groups of risks, by Kaplan-Meier, and those predicted."""
         found = list[tuple[float, Estimate]]()
         for cells in np.array_split(np.arange(middles.size), RISK_GROUPS):
             table = self.pooled[1][:, cells]
