@@ -91,9 +91,15 @@ def test_concordance_has_the_stated_error(records: int, trust: str, largest: flo
     runs, exact = repeat_results(clients, protocol, 400, seed=1), protocol.exact(clients)
     assert np.sqrt(np.mean((runs.value - exact) ** 2)) < largest
     assert 0.91 < np.mean(runs.covers(exact)) < 0.99
-    scenario = tp.Scenario(records, records // 2, clients.count, 1.0)
-    forecast = protocol.forecast(scenario, tp.Shape(0.7), tp.Metric.of_figure(protocol.figure))
-    assert 0.3 < forecast.error / np.std(runs.value) < 3
+
+
+def test_the_forecast_is_the_error_of_runs() -> None:
+    protocol, scenario = TimeToEvent(epsilon=1.0, until=1.0), tp.Scenario(9_000, 5_000, 5, 1.0)
+    shape, metric = tp.Shape(0.7), tp.Metric.of_figure(TimeToEvent.figure)
+    clients = protocol.trial_records(scenario.drawn(shape, seed=3))
+    runs, exact = repeat_results(clients, protocol, 200, seed=1), protocol.exact(clients)
+    observed = np.sqrt(np.mean((runs.value - exact) ** 2))
+    assert 0.5 < protocol.forecast(scenario, shape, metric).error / observed < 2.5
 
 
 def test_survival_and_figures_at_horizons_have_the_stated_errors() -> None:

@@ -26,6 +26,12 @@ from tacit.results.estimate import Estimate
 STEP = 1e-30
 """Of derivatives by complex numbers, which have no rounding error."""
 
+CLEAR = 3.0
+"""A number at risk of fewer of its standard errors is lost in noise."""
+
+LEAST_RATE, MOST_GONE = 1e-3, 0.999
+"""Bounds of a rate of events in a cell, and of the part that is gone at its end."""
+
 SMALL = 64
 """Pairs of so few records are counted one by one."""
 
@@ -167,6 +173,38 @@ def concordance(counts: Floats) -> Concordance:
     value = np.asarray((_inner(counts, _by_cell(won)) / 2 - alone / 4) / pairs)
     influences = (won - _wide(value) * paired) / _wide(pairs)
     return Concordance(value, pairs, influences, _by_cell(influences), _by_cell(paired))
+
+
+def order_in_cells(counts: Floats, error: Floats) -> tuple[Floats, Floats]:
+    """How many more pairs of events in one cell of time the higher risk wins than evenly spread.
+
+    Events of a risk are taken to come at the rate in their cell, so that their times are truncated
+    exponential ones. Returned are all such pairs, and those that are left by influences, to which
+    each record's time counts against evenly spread ones; shape (...) each.
+
+    Parameters
+    ----------
+    counts : shape (..., 2 n + 1, R).
+    error : the standard error by noise of the numbers at risk at a risk, shape (n,).
+    """
+    events, lost, at_risk = life_table(np.moveaxis(counts, -1, -2))
+    exposed = np.maximum(at_risk - lost / 2, np.maximum(CLEAR * error, 1.0))
+    rate = np.maximum(-np.log1p(-np.clip(events / exposed, 0.0, MOST_GONE)), LEAST_RATE)
+    mean, gone = 1 / rate - 1 / np.expm1(rate), -np.expm1(-rate)
+    (own, other), (half, rest), (early, late) = (
+        (each[..., :, np.newaxis, :], each[..., np.newaxis, :, :]) for each in (rate, gone, mean)
+    )
+    both = -np.expm1(-own - other) / (own + other)
+    first = own / (half * rest) * (both - np.exp(-other) * half / own) - 1 / 2
+    higher = np.tril(np.ones((counts.shape[-1],) * 2), -1)[..., np.newaxis]
+    pairs = events[..., :, np.newaxis, :] * events[..., np.newaxis, :, :] * higher
+    left = first - (late - early)
+    return _total(pairs * first), _total(pairs * left)
+
+
+def _total(pairs: Floats) -> Floats:
+    """Sums over both risks and over time."""
+    return np.asarray(pairs.sum(axis=(-3, -2, -1)))
 
 
 def _derivatives(counts: Floats) -> tuple[Floats, Floats]:

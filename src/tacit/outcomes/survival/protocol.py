@@ -32,6 +32,9 @@ STANDS_OUT = 8.0
 STANDING = 0.005
 """The least part of all records that the last cell of times must hold."""
 
+FEW = 200
+"""Times of fewer values have a step, where each of these has ten records or more."""
+
 NO_UNTIL = "not enough signal: no time stands out from the noise; name the end of times, until"
 
 TURNS = 9973 * math.sqrt(2)
@@ -53,6 +56,8 @@ class TimeToEvent(clipping.BoundedValues):
         of 10 from noisy counts.
     horizons : times at which AUC, Brier score and calibration are given; the middle of the grid
         where empty.
+    step : of what public number times are whole multiples, where many events have one time; None
+        for times that are hardly ever equal. Two events at one time are no pair.
     division : what most of epsilon is for: ``"survival"``, ``"concordance"`` or ``"both"``; None
         to choose by the number of records.
     group_names : the agreed names of private groups; empty for none.
@@ -77,6 +82,7 @@ class TimeToEvent(clipping.BoundedValues):
     trust: tp.SecureSum | tp.Each | tp.ExactSum | str = tp.trust_setting()
     until: float | None = tp.setting(default=None, help="the public time at which the grid ends")
     horizons: tuple[float, ...] = tp.setting(default=(), help="times of AUC, Brier, calibration")
+    step: float | None = tp.setting(default=None, help="of what number times are multiples")
     division: str | None = tp.setting(
         default=None,
         choices=tuple(rounds.DIVISIONS),
@@ -125,6 +131,8 @@ class TimeToEvent(clipping.BoundedValues):
             check_names("group_names", self.group_names, least=1)
         if self.until is not None and not 0 < self.until < math.inf:
             raise ValueError(f"until must be above 0 and finite, got {self.until:g}")
+        if self.step is not None and not 0 < self.step < math.inf:
+            raise ValueError(f"step must be above 0 and finite, got {self.step:g}")
         wrong = [each for each in self.horizons if not 0 < each <= (self.until or math.inf)]
         if wrong:
             raise ValueError(
@@ -161,6 +169,15 @@ class TimeToEvent(clipping.BoundedValues):
         )
         if early:
             yield f"{early:,} times are below 0, and are taken as 0: count times from the start"
+
+        distinct = clients.added(
+            lambda batch: np.atleast_1d(np.unique(rounds.times_of(batch)).size)
+        )
+        if self.step is None and distinct[0] < min(FEW, clients.records / 10 - FEW):
+            yield (
+                f"there are only {distinct[0]:,} different times: name of what number they are "
+                "multiples, step, or the concordance is a little off"
+            )
 
     def trial_records(self, clients: tp.Clients) -> tp.Clients:
         """Records whose times are longer for lower risks, but for what looks like chance."""

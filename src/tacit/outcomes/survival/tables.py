@@ -34,6 +34,10 @@ HIDDEN_ONCE, HIDDEN_TWICE = 4.5, 9.0
 """What a sum of influences leaves of products of noise and of what cells hide, and of the latter
 twice, as measured with uniform risks and with their squares."""
 
+ORDER_LEFT = (2.0, 5.0)
+"""What influences leave of the order of events in cells and its error, by what rates in cells give.
+"""
+
 TOO_LATE = "too few records are at risk then, as far as noise tells"
 LEAST = 1e-100
 """Keeps influences that are all 0 finite."""
@@ -113,7 +117,8 @@ class Told:
         known, noise = figures.concordance(self.pooled[1]), self.variances[1]
         privacy = np.sqrt(noise * np.square(known.gradient).sum(axis=(-2, -1)))
         privacy = np.hypot(privacy, known.product_error(noise))
-        return self._result(known, known.value - known.shift(noise), privacy, self._hidden(known))
+        hidden = np.hypot(self._hidden(known), self._order(known)[0])
+        return self._result(known, known.value - known.shift(noise), privacy, hidden)
 
     def influences(self) -> tuple[Floats, Floats]:
         """The influences as a query has them, and what 1 is, shape (...)."""
@@ -132,26 +137,61 @@ class Told:
         cells = math.sqrt(noise * math.prod(table.shape[-2:]))
         products = np.hypot(known.product_error(noise), HIDDEN_ONCE * hidden * cells / size)
         hidden = np.hypot(HIDDEN_TWICE * hidden**2, 1 / size)
-        value = known.value + apart + known.shift(noise)
+        left = self._order(known)[1]
+        hidden = np.hypot(hidden, ORDER_LEFT[1] * left)
+        value = known.value + apart + known.shift(noise) + ORDER_LEFT[0] * left
         result = self._result(known, value, np.hypot(drawn, products), hidden)
         return replace(result, laplace_error=drawn) if number.noises <= 1 else result
 
+    @property
+    def _same_risk(self) -> Floats:
+        """The part of all pairs of records that share a cell of risk, shape (...)."""
+        risks, noise = self.pooled[1], self.variances[1]
+        by_risk, cells = risks.sum(axis=-2), risks.shape[-1]
+        same = np.square(by_risk).sum(axis=-1) - noise * risks.shape[-2] * cells
+        whole = np.maximum(np.square(by_risk.sum(axis=-1)), 1.0)
+        return np.asarray(np.clip(same / whole, 1 / cells, 1.0))
+
     def _hidden(self, known: figures.Concordance) -> Floats:
         """About what cells of risk hide: the order of pairs that share one."""
-        risks = self.pooled[1]
-        by_risk, cells = risks.sum(axis=-2), risks.shape[-1]
-        same = np.square(by_risk).sum(axis=-1) - self.variances[1] * risks.shape[-2] * cells
-        same = np.clip(same / np.maximum(np.square(by_risk.sum(axis=-1)), 1.0), 1 / cells, 1.0)
-        return np.asarray(same * np.abs(known.value - 1 / 2) * 4 / cells)
+        apart = np.abs(known.value - 1 / 2) / self.risks.shape[-1]
+        return np.asarray(4 * apart * self._same_risk)
+
+    def _order(self, known: figures.Concordance) -> tuple[Floats, Floats]:
+        """What the order of events in cells of time is worth, and what influences leave of it."""
+        later = 2.0 * np.arange(self.grid.cells, 0, -1) + 1
+        error = np.sqrt(self.variances[1] * later)
+        whole, left = figures.order_in_cells(self.pooled[1], error)
+        return np.abs(whole) / known.pairs, left / known.pairs
+
+    def _tied(self, known: figures.Concordance) -> Floats:
+        """How much events at one time, which are no pair, raise the concordance."""
+        table, noise, cells = self.pooled[1], self.variances[1], self.grid.cells
+        events = table[..., :cells, :].sum(axis=-1)
+        equal = np.minimum((self.protocol.step or 0.0) / np.diff(self.grid.edges), 1.0)
+        pairs = ((np.square(events) - noise * table.shape[-1]) * equal / 2).sum(axis=-1)
+        return np.asarray(pairs / known.pairs * (known.value - 1 / 2))
+
+    def _clustered(self, known: figures.Concordance) -> Floats:
+        """What the order of pairs that share a cell of time and of risk may be worth, shape (...).
+
+        Where they are more than independent times and risks give, their own order is not that of
+        records that are spread evenly.
+        """
+        table, noise, cells = self.pooled[1], self.variances[1], self.grid.cells
+        events, both = table[..., :cells, :], table[..., :cells, :] + table[..., cells:-1, :]
+        shared = (events * both).sum(axis=(-2, -1)) - noise * known.events
+        at_once = (events.sum(axis=-1) * both.sum(axis=-1)).sum(axis=-1) - noise * known.events
+        expected = np.maximum(at_once, 1.0) * self._same_risk
+        part = np.clip(shared / 2 / known.pairs, 0.0, 1.0)
+        return np.asarray(part / 2 * np.clip(shared / expected - 1, 0.0, 1.0) ** 2)
 
     def _result(
         self, known: figures.Concordance, value: Floats, privacy: Floats, hidden: Floats
     ) -> ServerResult:
-        risks, noise, cells = self.pooled[1], self.variances[1], self.grid.cells
-        # pairs that share a cell of time and of risk, of which nothing is known
-        events, lost = risks[..., :cells, :], risks[..., cells:-1, :]
-        shared = (events * (events + lost) / 2).sum(axis=(-2, -1)) - noise * known.events / 2
-        hidden = np.hypot(hidden, np.clip(shared / known.pairs, 0.0, 1.0) ** 2 / 4)
+        risks, noise = self.pooled[1], self.variances[1]
+        hidden, tied = np.hypot(hidden, self._clustered(known)), self._tied(known)
+        value, hidden = value + tied, np.hypot(hidden, tied / 2)
         error = np.sqrt(noise * np.square(known.of_pairs).sum(axis=(-2, -1)))
         drawn = np.sqrt(np.maximum((risks * known.gradient**2).sum(axis=(-2, -1)), 0.0))
         none = (known.pairs <= 1) | (known.pairs < CLEAR * error)
