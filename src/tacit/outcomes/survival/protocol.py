@@ -69,11 +69,13 @@ class TimeToEvent(clipping.BoundedValues):
     Examples
     --------
     >>> import tacit
-    >>> days, risk = np.linspace(1, 99, 5000), np.linspace(0.9, 0.1, 5000)
-    >>> records = tacit.Clients.from_arrays(risk, np.arange(5000) % 2, second=days)
+    >>> rng = np.random.default_rng(0)
+    >>> risk = rng.random(8000)
+    >>> days = rng.exponential(40 / (0.2 + risk))
+    >>> records = tacit.Clients.from_arrays(risk, days < 100, second=np.minimum(days, 100))
     >>> result = tacit.evaluate(records, TimeToEvent(until=100, epsilon=2.0), seed=0)
     >>> round(result.estimate.value, 2)
-    1.0
+    0.63
     """
 
     bounds: tuple[float, float] = tp.setting(

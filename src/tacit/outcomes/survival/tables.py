@@ -317,9 +317,15 @@ class Told:
         reason = "" if happened.value > CLEAR * happened.privacy_error else TOO_EARLY
         if self.clear < self.grid.split * end:
             reason = TOO_LATE
+        by_risk = self.pooled[1].sum(axis=0) / self.pooled[1].sum()
+        hidden = 4 * abs(area.value - 1 / 2) * float(self._same_risk) / by_risk.size
+        area = replace(area, approximation_error=hidden)
         given = {f"AUC at {horizon:g}": area.within((0.0, 1.0))}
         curves = dict[str, BandedCurve]()
         if self.protocol.bounds == tp.UNIT_INTERVAL:
+            # about how far the risks of a cell lie from its middle, in the cell with most of them
+            hidden = float(by_risk.max() * (edges[1] - edges[0]) / 6)
+            of_risks = [replace(each, approximation_error=hidden) for each in of_risks]
             given[f"Brier score at {horizon:g}"] = of_risks[0].within((0.0, 1.0))
             given[f"observed less predicted at {horizon:g}"] = of_risks[1]
             curves[f"net benefit at {horizon:g}"] = banded(
