@@ -21,7 +21,7 @@ from tacit.outcomes import clipping
 from tacit.outcomes.survival import figures, rounds
 from tacit.outcomes.survival.tables import CONCORDANCE, Told, estimates_of
 from tacit.protocol import audits, releases
-from tacit.protocol.scenario import measured_forecast
+from tacit.protocol.scenario import Traffic, measured_traffic
 from tacit.protocols.shared import counting
 from tacit.results.parts import SiteFigure, Sites
 from tacit.results.server_result import ServerResult
@@ -34,6 +34,9 @@ STANDING = 0.005
 
 FEW = 200
 """Times of fewer values have a step, where each of these has ten records or more."""
+
+SAMPLE = 20_000
+"""Synthetic records of which a forecast makes tables."""
 
 NO_UNTIL = "not enough signal: no time stands out from the noise; name the end of times, until"
 
@@ -198,8 +201,34 @@ class TimeToEvent(clipping.BoundedValues):
         return figures.exact_concordance(np.minimum(times, last), died, self.scaled(clients.scores))
 
     def forecast(self, scenario: tp.Scenario, shape: tp.Shape, metric: tp.Metric) -> tp.Forecast:
-        """The error that a run without noise states of risks of this shape."""
-        return measured_forecast(self, scenario, shape)
+        """The stated error of tables that synthetic records of this shape would give."""
+        drawn = min(scenario.records, SAMPLE)
+        some = min(max(1, round(drawn * scenario.positive_fraction)), drawn - 1)
+        sample = replace(scenario, records=drawn, positives=some, clients=1).drawn(shape, seed=0)
+        until, name = self.until or 1.0, self.division or self._of_size(scenario.records)
+        asked = {rounds.UNTIL: until, rounds.DIVISION: name}
+        query = tp.Query(rounds.count_times, self, asked, view=tp.View.SUM)
+        fields, counts = rounds.tables_of(self.trial_records(sample), query)
+        times, risks = (each[..., 0] * (scenario.records / drawn) for each in counts.values())
+        noises = float(releases.noises_of(self.trust, scenario.clients, scenario.clients))
+        noise = [each.variance(noises) for each in fields.values()]
+        told = Told(self, self.grid(name, until), times, risks, *noise)
+        part, result = self.divided(name).parts.get(rounds.SUM), told.concordance()
+        if part is not None:
+            number = {rounds.SUM: self.sum_field((), part * self.budget)}
+            error = math.sqrt(number[rounds.SUM].variance(noises)) * self._unit(number)
+            result = told.corrected(0.0, error * told.influences()[1])
+        return clipping.forecast_of(float(result.standard_error))
+
+    def traffic(self, scenario: tp.Scenario) -> Traffic:
+        """The bytes and rounds of the division that so many records have."""
+        division = self.division or self._of_size(scenario.records)
+        known = replace(self, until=self.until or 1.0, division=division)
+        return measured_traffic(known, scenario)
+
+    def _unit(self, fields: releases.Fields) -> float:
+        """What a unit of the sum of influences is worth."""
+        return float(clipping.unit_of(fields[rounds.SUM], 1.0, rounds.WEIGHT * rounds.HEIGHT))
 
     @classmethod
     def threats(cls, settings: Mapping[str, Any]) -> tp.ThreatModel:
@@ -226,7 +255,11 @@ class TimeToEvent(clipping.BoundedValues):
             asked[rounds.INFLUENCES], reach = told.influences()
             number = yield from tp.ask(rounds.sum_influences, self, clients, asked)
             counting.check_the_same_number(counted.answered, number.answered)
-            result, received = told.corrected(number, reach), [*received, number]
+            drawn = math.sqrt(number.variance(rounds.SUM)) * self._unit(number.fields) * reach
+            total = number[rounds.SUM] * self._unit(number.fields) * reach
+            result, received = told.corrected(total, drawn), [*received, number]
+            if number.noises <= 1:
+                result = replace(result, laplace_error=drawn)
         result = replace(result, protection=releases.total_protection(received))
         if result.value.ndim:
             return result
@@ -247,11 +280,12 @@ class TimeToEvent(clipping.BoundedValues):
         return float(rounds.SPANS[clear[-1]]) if clear.size else None
 
     def _division(self, counted: releases.Sums) -> str:
-        """By the number of records."""
-        replicated = counted[rounds.RECORDS].ndim > (self.until is None)
-        records = float(counted[rounds.RECORDS].sum()) / (
-            len(counted[rounds.RECORDS]) if replicated else 1
-        )
+        """By the number of records, of all replicates of a simulation together."""
+        numbers = counted[rounds.RECORDS]
+        replicates = numbers.size / (rounds.SPANS.size if self.until is None else 1)
+        return self._of_size(float(numbers.sum() / replicates))
+
+    def _of_size(self, records: float) -> str:
         size = records * (self.epsilon or math.inf)
         return [
             name for name, each in rounds.DIVISIONS.items() if size >= each.since or not each.since

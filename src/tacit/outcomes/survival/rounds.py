@@ -207,11 +207,7 @@ def count_times(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
 
     The server learns the noisy tables over all clients, and how many clients answered.
     """
-    fields = _tables(query)
-    counts = {
-        name: clients.added(partial(_counts, query.protocol, grid_of(query), each.shape))
-        for name, each in fields.items()
-    }
+    counts = tables_of(clients, query)[1]
     return {name: releases.by_view(query, each) for name, each in counts.items()}
 
 
@@ -237,6 +233,15 @@ def sum_influences(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     whole = np.rint(query.broadcast[INFLUENCES] * HEIGHT).astype(np.int64)
     totals = np.tensordot(whole, weights, axes=3)
     return {SUM: clipping.units_of(totals, WEIGHT * HEIGHT, _number(query)[SUM], query)}
+
+
+def tables_of(clients: tp.Clients, query: tp.Query) -> tuple[releases.Fields, dict[str, Integers]]:
+    """What a query for tables asks for, and each client's numbers, shape (*shape, K)."""
+    fields, grid = _tables(query), grid_of(query)
+    return fields, {
+        name: clients.added(partial(_counts, query.protocol, grid, each.shape))
+        for name, each in fields.items()
+    }
 
 
 def _in_cells(index: Integers, shape: tuple[int, ...], clients: tp.Clients) -> Integers:

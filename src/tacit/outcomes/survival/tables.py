@@ -11,9 +11,8 @@ import numpy as np
 
 import tacit.protocol as tp
 from tacit.arrays import Floats
-from tacit.outcomes import clipping
 from tacit.outcomes.survival import figures
-from tacit.outcomes.survival.rounds import HEIGHT, RISKS, SUM, TIMES, WEIGHT, Grid
+from tacit.outcomes.survival.rounds import RISKS, TIMES, Grid
 from tacit.protocol import releases
 from tacit.results.estimate import REACH, Estimate
 from tacit.results.figure import EVERYWHERE
@@ -126,13 +125,16 @@ class Told:
         reach = np.maximum(np.abs(known).max(axis=(-3, -2, -1)), LEAST)
         return known / reach[..., np.newaxis, np.newaxis, np.newaxis], reach
 
-    def corrected(self, number: releases.Sums, reach: Floats) -> ServerResult:
-        """The concordance with the sum of influences: the table's errors count in products only."""
+    def corrected(self, total: Floats | float, drawn: Floats | float) -> ServerResult:
+        """The concordance with the sum of influences: the table's errors count in products only.
+
+        Parameters
+        ----------
+        total, drawn : the sum and its standard error, shape (...).
+        """
         table, noise = self.pooled[1], self.variances[1]
         known = figures.concordance(table)
-        unit = reach * clipping.unit_of(number.fields[SUM], 1.0, WEIGHT * HEIGHT)
-        apart = number[SUM] * unit - (table * known.gradient).sum(axis=(-2, -1))
-        drawn = np.sqrt(number.variance(SUM)) * unit
+        apart = total - (table * known.gradient).sum(axis=(-2, -1))
         size, hidden = np.maximum(table.sum(axis=(-2, -1)), 1.0), self._hidden(known)
         cells = math.sqrt(noise * math.prod(table.shape[-2:]))
         products = np.hypot(known.product_error(noise), HIDDEN_ONCE * hidden * cells / size)
@@ -140,8 +142,7 @@ class Told:
         left = self._order(known)[1]
         hidden = np.hypot(hidden, ORDER_LEFT[1] * left)
         value = known.value + apart + known.shift(noise) + ORDER_LEFT[0] * left
-        result = self._result(known, value, np.hypot(drawn, products), hidden)
-        return replace(result, laplace_error=drawn) if number.noises <= 1 else result
+        return self._result(known, value, np.hypot(drawn, products), hidden)
 
     @property
     def _same_risk(self) -> Floats:
