@@ -287,3 +287,19 @@ def test_columns_choose_the_protocol(options: str, expected: str, tmp_path: Path
     path.write_text(f"risk,t,early,died,word,none\n{rows}\n", encoding="utf-8")
     shown = run("evaluate", path, *options.split())
     assert expected in shown.stdout + shown.stderr
+
+
+def test_records_of_a_database_have_the_same_figures(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    path, (risk, time, died) = tmp_path / "site.duckdb", drawn(900)
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("create table r (risk double, t double, died integer)")
+        rows = list(zip(risk.tolist(), time.tolist(), died.tolist(), strict=True))
+        connection.executemany("insert into r values (?, ?, ?)", rows)
+    asked = "--time t --event died --score risk --trust exact-sum --until 2 --json"
+    stored = json.loads(run("evaluate", f"duckdb://{path}", "--table", "r", *asked.split()).stdout)
+    alone = evaluate(
+        Clients.from_arrays(risk, died, second=time), TimeToEvent(trust=EXACT, until=2.0)
+    )
+    assert stored["estimate"]["value"] == pytest.approx(alone.estimate.value, abs=1e-9)
+    assert stored["measures"].keys() == parts_of(alone).overall.keys()

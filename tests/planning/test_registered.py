@@ -93,7 +93,7 @@ def printed(*flags: str) -> str:
 def test_another_figure_stands_in_a_part_of_its_own() -> None:
     main_part, others = printed("--trust", "secure-sum").split("other figures under this trust:")
     assert "squares" not in main_part
-    assert re.search(r"Mean squared error  squares +a record, replaced by any other +\d", others)
+    assert re.search(r"Mean squared error +squares +a record, replaced by any other +\d", others)
     assert "silent" not in others
 
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -52,6 +52,8 @@ class BoundedValues(tp.Protocol):
     trust: tp.SecureSum | tp.Each | tp.ExactSum | tp.Local | str = tp.trust_setting()
 
     needs_labels = False
+    bounds_second: ClassVar[bool] = True
+    """Whether the bounds are those of second values, too."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -147,7 +149,8 @@ class BoundedValues(tp.Protocol):
         low, high = self.bounds
 
         def beyond(batch: tp.Clients) -> Integers:
-            values = np.append(batch.scores, [] if batch.second is None else batch.second)
+            second = batch.second if self.bounds_second else None
+            values = np.append(batch.scores, [] if second is None else second)
             return np.atleast_1d(np.count_nonzero((values < low) | (values > high)))
 
         outside = int(clients.added(beyond)[0])

@@ -100,6 +100,7 @@ class TimeToEvent(clipping.BoundedValues):
     steps = (rounds.count_records, rounds.count_times, rounds.sum_influences)
     needs_labels = True
     needs_second_values = True
+    bounds_second = False
     trusts = (tp.Trust.SECURE_SUM, tp.Trust.EACH, tp.Trust.EXACT_SUM)
     record_columns: ClassVar[Mapping[str, str]] = {"time": "second", "event": "label"}
     replicated_fields = (rounds.INFLUENCES,)
@@ -166,7 +167,7 @@ class TimeToEvent(clipping.BoundedValues):
 
     def doubts(self, clients: tp.Clients) -> Iterator[str]:
         """How many risks are outside the bounds, and times below 0."""
-        yield from super().doubts(replace(clients, second=None))
+        yield from super().doubts(clients)
         early = int(
             clients.added(
                 lambda batch: np.atleast_1d(np.count_nonzero(np.asarray(batch.second) < 0))
