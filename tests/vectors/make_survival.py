@@ -8,14 +8,16 @@ from __future__ import annotations
 import importlib.metadata
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 PATH = Path(__file__).with_name("survival.json")
 UNTIL, HORIZONS, RECORDS = 800.0, (320.0, 640.0), 3000
 
 
-def records() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def records() -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Risks, whole days and events, of which some are tied."""
     rng = np.random.default_rng(20)
     risk = np.round(rng.beta(2, 3, RECORDS), 4)

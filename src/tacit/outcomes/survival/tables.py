@@ -216,24 +216,17 @@ class Told:
         return self.protocol.times(float(self.grid.edges[-1]))
 
     @property
-    def risk_edges(self) -> Floats:
-        """Of cells of risk, shape (R + 1,)."""
-        return np.linspace(*self.protocol.bounds, self.risks.shape[-1] + 1)
+    def left(self) -> tuple[Floats, Floats]:
+        """The numbers at risk after each cell of the table of times, and their standard errors."""
+        events, lost, at_risk = figures.life_table(self.pooled[0])
+        later = 2.0 * np.arange(self.grid.ends.size - 1, -1, -1) + 1
+        return at_risk - events - lost, np.sqrt(self.variances[0] * later)
 
     @property
     def clear(self) -> int:
         """After how many cells of the table of times clearly some records are at risk."""
-        events, lost, at_risk = figures.life_table(self.pooled[0])
-        left = at_risk - events - lost
-        return int(
-            np.logical_and.accumulate(left >= np.maximum(AT_RISK * self.left_error, 1)).sum()
-        )
-
-    @property
-    def left_error(self) -> Floats:
-        """The standard error of the numbers at risk after each cell of the table of times."""
-        later = 2.0 * np.arange(self.grid.ends.size - 1, -1, -1) + 1
-        return np.asarray(np.sqrt(self.variances[0] * later))
+        left, error = self.left
+        return int(np.logical_and.accumulate(left >= np.maximum(AT_RISK * error, 1.0)).sum())
 
     def breakdown(self) -> Breakdown:
         """Everything but the concordance of all records."""
@@ -248,27 +241,17 @@ class Told:
             own = self.of(group)
             found, lines = own._survival(f", {name}")
             made = own.concordance()
-            parts.append(
-                Part(
-                    name,
-                    math.nan,
-                    math.nan,
-                    {CONCORDANCE: estimates_of(made)[0], **found},
-                    made.withheld,
-                )
-            )
+            found = {CONCORDANCE: estimates_of(made)[0], **found}
+            parts.append(Part(name, math.nan, math.nan, found, made.withheld))
             curves |= lines
-        return Breakdown(
-            "group" if names else "", tuple(parts), overall, tuple(self._apart()), curves
-        )
+        by = "group" if names else ""
+        return Breakdown(by, tuple(parts), overall, tuple(self._apart()), curves)
 
     def _survival(self, named: str) -> tuple[dict[str, Estimate], dict[str, BandedCurve]]:
         """The survival curve with the numbers at risk, and what it is at the horizons."""
         table, noise, ends = self.pooled[0], self.variances[0], self.grid.ends
         known = figures.estimated(figures.survival, [table], [noise])
-        events, lost, at_risk = figures.life_table(table)
-        left = at_risk - events - lost
-        error, clear = self.left_error, self.clear
+        (left, error), clear = self.left, self.clear
         found = {}
         for horizon in self.horizons:
             place = int(np.searchsorted(ends, horizon))
@@ -278,32 +261,24 @@ class Told:
         if not clear:
             return found, {}
         places = np.append(0.0, ends[:clear])
-        whole, whole_error = table.sum(), math.sqrt(noise * table.size)
-        reach = REACH * np.append(whole_error, error[:clear])
-        numbers = np.append(whole, left[:clear])
-        at_risk_curve = BandedCurve(
-            TIME,
-            "Records at risk",
-            places,
-            numbers,
-            np.maximum(numbers - reach, 0.0),
-            numbers + reach,
-        )
+        numbers = np.append(table.sum(), left[:clear])
+        reach = REACH * np.append(math.sqrt(noise * table.size), error[:clear])
+        band = np.maximum(numbers - reach, 0.0), numbers + reach
         first = Estimate(1.0, 0.0, 0.0)
         return found, {
             f"survival{named}": banded(
                 TIME, "Survival", places, [first, *known[:clear]], (0.0, 1.0)
             ),
-            f"numbers at risk{named}": at_risk_curve,
+            f"numbers at risk{named}": BandedCurve(TIME, "Records at risk", places, numbers, *band),
         }
 
     def _at(self, horizon: float) -> tuple[dict[str, Estimate], dict[str, BandedCurve]]:
         """What risks tell of events by a horizon."""
-        end, edges = int(np.searchsorted(self.grid.edges, horizon)), self.risk_edges
+        end = int(np.searchsorted(self.grid.edges, horizon))
+        edges = np.linspace(*self.protocol.bounds, self.risks.shape[-1] + 1)
         if end > self.grid.cells:
             return {f"AUC at {horizon:g}": Estimate.absent(BEYOND)}, {}
-        thresholds = edges[1:-1]
-        middles = (edges[1:] + edges[:-1]) / 2
+        thresholds, middles = edges[1:-1], (edges[1:] + edges[:-1]) / 2
 
         def listed(times: Floats, risks: Floats) -> Floats:
             parts = figures.by_then(times, risks, end)
@@ -343,18 +318,15 @@ class Told:
         for cells in np.array_split(np.arange(middles.size), RISK_GROUPS):
             table = self.pooled[1][:, cells]
             left = np.concatenate([table[end : self.grid.cells], table[self.grid.cells + end :]])
-            if left.sum() < max(CLEAR * math.sqrt(self.variances[1] * left.size), 1.0):
+            if left.sum() < max(AT_RISK * math.sqrt(self.variances[1] * left.size), 1.0):
                 continue
             predicted = float((table * middles[cells]).sum() / table.sum())
-            found += zip(
-                [predicted],
-                figures.estimated(
-                    lambda counts: 1 - figures.survival(counts.sum(axis=-1))[[end - 1]],
-                    [table],
-                    [self.variances[1]],
-                ),
-                strict=True,
+            (alive,) = figures.estimated(
+                lambda counts: figures.survival(counts.sum(axis=-1))[[end - 1]],
+                [table],
+                [self.variances[1]],
             )
+            found.append((predicted, replace(alive, value=1 - alive.value)))
         if len(found) < 2:
             return {}
         found.sort(key=lambda each: each[0])
