@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 import tacit.protocol as tp
-from tacit import Clients, Evaluation, TimeToEvent, evaluate
+from tacit import Clients, Evaluation, TimeToEvent, evaluate, rehearse
 from tacit.arrays import Floats, Integers
 from tacit.data.categories import Categories
 from tacit.outcomes.survival import figures, rounds
 from tacit.results.parts import Breakdown
 from tacit.running.evaluating import repeat_results
+from tacit.running.session.coordinator import RunError
 from tests.terminal import run
 from tests.vectors import make_survival as golden
 
@@ -230,23 +231,23 @@ def test_queries_that_no_server_needs_are_declined(changed: dict[str, Any], mess
         rounds.sum_influences.cost(clients_of(9), query, tp.ClientState())
 
 
-def test_a_run_has_one_division_of_epsilon() -> None:
-    """A second one would cost more than epsilon in all; the next run may have another."""
-    protocol, clients = TimeToEvent(epsilon=1.0, until=2.0), clients_of(9, sites=1)
-    state, noise = tp.ClientState(), tp.NoNoise()
+def test_parties_answer_no_second_division_of_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tables of one and the sum of another cost more than epsilon."""
 
-    def answered(step: tp.Step, division: str) -> None:
-        asked = ASKED | {rounds.DIVISION: division}
-        query = tp.Query(step, protocol, asked, view=tp.View.SUM)
-        step.answer(clients, query, noise, state)
+    def hostile(self: TimeToEvent, clients: int) -> tp.Conversation:
+        yield from tp.ask(rounds.count_records, self, clients)
+        for step, name in ((rounds.count_times, "both"), (rounds.sum_influences, "concordance")):
+            table = np.zeros((2, 11, 17))
+            asked = {rounds.UNTIL: 2.0, rounds.DIVISION: name, rounds.INFLUENCES: table}
+            yield from tp.ask(step, self, clients, asked)
+        raise AssertionError("all was answered")
 
-    answered(rounds.count_records, "both")
-    answered(rounds.count_times, "survival")
-    for step in (rounds.sum_influences, rounds.count_times):
-        with pytest.raises(ValueError, match="division must be survival, as before in this run"):
-            answered(step, "both")
-    answered(rounds.count_records, "both")
-    answered(rounds.count_times, "both")
+    monkeypatch.setattr(TimeToEvent, "conversation", hostile)
+    with pytest.raises(RunError, match="cannot go on"):
+        rehearse(clients_of(300, sites=3), TimeToEvent(epsilon=1.0, until=2.0))
+
+
+def test_parts_of_every_division_are_all_of_epsilon() -> None:
     for name, each in rounds.DIVISIONS.items():
         assert sum(each.parts.values()) + rounds.COUNTING == pytest.approx(1, abs=1e-12), name
 

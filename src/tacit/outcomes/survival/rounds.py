@@ -1,9 +1,10 @@
 """Client steps of time to event: the number of records, two tables, and one number.
 
-Epsilon is divided by ``Division``. The tables' division is chosen from the noisy number of records.
-It is the same in all queries of a run, which a client notes, and the parts of each add up to 1; so
-whatever the server chooses a run costs at most epsilon (basic composition of mechanisms that are
-chosen adaptively, whose epsilons add up to a fixed total, Rogers et al. 2016, theorem 3.6).
+Epsilon is divided by ``Division``, chosen from the noisy number of records. A step costs what the
+division of its query says, the parts of each division add up to 1, and a party answers no query
+with which a run would cost more than epsilon, whatever the server asks (basic composition of
+mechanisms that are chosen adaptively, whose epsilons add up to a fixed total, Rogers et al. 2016,
+theorem 3.6).
 """
 
 from __future__ import annotations
@@ -29,9 +30,6 @@ RECORDS, TIMES, RISKS, SUM = "records", "times", "risks", "sum"
 DIVISION, UNTIL, INFLUENCES = "division", "until", "influences"
 """Fields of a query: how epsilon is divided, the end of the grid of times, and influences on the
 concordance at corners of cells."""
-
-NOTED = ("time-to-event", DIVISION)
-"""Key under which a client notes how the run is divided."""
 
 COUNTING = 0.02
 """The fraction of epsilon of the number of records."""
@@ -136,25 +134,6 @@ def grid_of(query: tp.Query) -> Grid:
     return made
 
 
-def _begins(query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState) -> None:
-    """Forget how the run before was divided."""
-    state.keep(NOTED, None)
-
-
-def _goes_on(query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState) -> None:
-    """Note how the run is divided.
-
-    Raises
-    ------
-    ValueError : for a query of another division.
-    """
-    name, noted = query.broadcast[DIVISION], state.recall(NOTED)
-    if noted not in (None, name):
-        raise ValueError(f"{DIVISION} must be {noted}, as before in this run, got {name}")
-    if not noise.full_shape(()):
-        state.keep(NOTED, name)
-
-
 def _first(query: tp.Query) -> dict[str, releases.Released]:
     protocol: TimeToEvent = query.protocol
     shape = () if protocol.until is not None else SPANS.shape
@@ -184,11 +163,11 @@ def _number(query: tp.Query) -> dict[str, releases.Released]:
     return {SUM: protocol.sum_field((), part * protocol.budget)}
 
 
-@releases.release(_first, admits=_begins, once=True)
+@releases.release(_first)
 def count_records(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send the number of records, with noise; by cells of time where no end of times is named.
 
-    It begins a run. Adding or removing a record changes one number by 1.
+    Adding or removing a record changes one number by 1.
 
     The server learns the noisy numbers over all clients, and how many clients answered.
     """
@@ -197,7 +176,7 @@ def count_records(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     return {RECORDS: releases.by_view(query, numbers)}
 
 
-@releases.release(_tables, admits=_goes_on)
+@releases.release(_tables)
 def count_times(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send how many records have an event, or are censored, in each cell, with noise.
 
@@ -211,7 +190,7 @@ def count_times(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     return {name: releases.by_view(query, each) for name, each in counts.items()}
 
 
-@releases.release(_number, admits=_goes_on)
+@releases.release(_number)
 def sum_influences(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send the sum of the records' influences on the concordance, with noise.
 
