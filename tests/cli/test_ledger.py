@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 import sqlite3
 from contextlib import closing
@@ -61,7 +62,10 @@ def test_it_prints_sums_and_tightest_bounds(path: Path) -> None:
     )
     assert tight < loose
     assert 1.5 < float(label[5]) < 2.0
-    assert label[6:] == ["1e-06", "pld"]
+    assert label[6:8] == ["1e-06", "pld"]
+    # 20 mus of 0.1, and what an attack gains by them
+    assert float(label[8]) == pytest.approx(math.sqrt(20) * Cost(0.1).mu, rel=1e-4)
+    assert float(label[9]) == pytest.approx(0.221, abs=1e-3)
     assert [row[1:6] for row in rows[1:4]] == [
         [hidden, "20", "unlimited", "0", "unlimited"] for hidden in ("record", "replace", "score")
     ]

@@ -15,6 +15,7 @@ import pytest
 
 import tacit
 from tacit.output import OutputFile
+from tacit.privacy.cost import Adjacency, Cost
 from tests.cli.conftest import NAMES
 from tests.terminal import content_of, refusal_of, run, strict_json
 
@@ -77,7 +78,7 @@ def test_json_has_the_documented_keys(folder: Path, ending: str) -> None:
     auc = result["auc"]
     assert {"value", "standard_error", "privacy_error", "sampling_error", "interval"} <= set(auc)
     assert auc["interval"][0] < auc["value"] < auc["interval"][1]
-    assert result["spent"] == {"epsilon": 1.0, "delta": 0.0, "adjacency": "label"}
+    assert result["spent"] == Cost(1.0, adjacency=Adjacency.LABEL).to_dict()
     assert result["traffic"]["rounds"] >= 2
     sent = result["traffic"]["bytes_sent_per_client"]
     assert 0 < sent["median"] <= sent["max"]

@@ -29,7 +29,7 @@ summed: holds whatever questions followed from earlier replies, as limits do. ti
 costs were fixed before the first reply. unlimited: what that adjacency hides was shown as it is.
 The same person's records in several data sets spend from all of them."""
 ALL = "(all together)"
-_SPENT = ("summed epsilon", "delta", "tightest epsilon", "delta", "by")
+_SPENT = ("summed epsilon", "delta", "tightest epsilon", "delta", "by", "mu", "advantage")
 BOUND_HEADING = ("data set", "hidden", "debits", *_SPENT)
 _ALLOWED = ("limit epsilon", "delta", "by", "spent epsilon", "delta", "rho")
 LIMIT_HEADING = ("data set", "hidden", "period", *_ALLOWED)
@@ -221,7 +221,8 @@ def _bound_rows(
             bound = composition.bound(history, adjacency, delta)
             costs = (bound.summed, bound.tightest)
             cells = [_number(value) for cost in costs for value in (cost.epsilon, cost.delta)]
-            rows.append((name, adjacency.value, str(bound.releases), *cells, bound.way))
+            attacks = (_number(bound.mu), f"{bound.advantage:.3f}")
+            rows.append((name, adjacency.value, str(bound.releases), *cells, bound.way, *attacks))
     return rows
 
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from tacit.privacy import attack
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost, Way, compose, ways_of
 
 OF_PERSON = {
@@ -120,6 +121,7 @@ class Bound:
     summed : epsilons and deltas added up. True whatever the releases' costs depended on.
     tightest : the smallest computed epsilon, with its delta; ``summed`` where that is the smallest.
     way : how ``tightest`` was computed: "basic", "zcdp" or "pld".
+    mu : of Gaussian differential privacy, where costs were fixed; infinite where there is none.
 
     Notes
     -----
@@ -134,6 +136,13 @@ class Bound:
     summed: Cost
     tightest: Cost
     way: Way
+    mu: float
+
+    @property
+    def advantage(self) -> float:
+        """The largest advantage of an attack, by the smallest of the bounds."""
+        by_mu = attack.advantage_of_mu(self.mu)
+        return min(self.summed.advantage, self.tightest.advantage, by_mu)
 
 
 def bound(history: Mapping[Cost, int], adjacency: Adjacency, delta: float = 1e-6) -> Bound:
@@ -161,7 +170,8 @@ def bound(history: Mapping[Cost, int], adjacency: Adjacency, delta: float = 1e-6
     ]
     composed = {way: compose(spent, delta, way) for way in ways_of(spent, delta)}
     best = min(composed, key=lambda way: composed[way].epsilon)
-    return Bound(adjacency, sum(history.values()), composed["basic"], composed[best], best)
+    mu = attack.mu_of_history([(restatements[cost], times) for cost, times in history.items()])
+    return Bound(adjacency, sum(history.values()), composed["basic"], composed[best], best, mu)
 
 
 @lru_cache(maxsize=256)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
 from importlib import import_module
+from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
@@ -138,12 +139,47 @@ class Cost:
         hiding = (Adjacency.RECORD, Adjacency.PERSON)
         return self.adjacency in hiding and math.isfinite(self.epsilon)
 
+    @property
+    def advantage(self) -> float:
+        """The largest difference of hits and false alarms of an attack; 1 if nothing is protected.
+
+        Of (epsilon, delta) it is (e^epsilon - 1 + 2 delta)/(e^epsilon + 1), where both lines of
+        ``attack.misses`` meet.
+
+        Examples
+        --------
+        >>> round(Cost(1.0).advantage, 3), Cost(math.inf).advantage
+        (0.462, 1.0)
+        """
+        found = 1 / (1 + math.exp(min(self.epsilon, MAX_BUDGET)))
+        return math.tanh(self.epsilon / 2) + 2 * self.delta * found
+
+    @property
+    def mu(self) -> float:
+        """The mu of Gaussian differential privacy that epsilon gives; infinite with a delta.
+
+        The trade-off function of epsilon is two lines from (0, 1) and (1, 0) to their fixed point
+        1/(1 + e^epsilon). That of mu is convex, with the same ends and the fixed point Phi(-mu/2)
+        (Dong, Roth and Su, arXiv 1905.02383, Eq. 5 and 6): where the fixed points agree it is
+        nowhere above the lines. With a delta some outputs may show everything, which no mu allows.
+
+        Examples
+        --------
+        >>> round(Cost(1.0).mu, 3), Cost(1.0, 1e-6).mu
+        (1.232, inf)
+        """
+        if self.delta or self.epsilon > MAX_BUDGET:
+            return math.inf
+        return -2 * NormalDist().inv_cdf(1 / (1 + math.exp(self.epsilon)))
+
     def to_dict(self) -> dict[str, float | str | None]:
-        """The cost as the ``spent`` entry of a result; an unbounded epsilon is written as null."""
+        """The cost as the ``spent`` entry of a result; what is unbounded is written as null."""
         return {
             "epsilon": self.epsilon if math.isfinite(self.epsilon) else None,
             "delta": self.delta,
             "adjacency": self.adjacency.value if self.adjacency else "none",
+            "mu": self.mu if math.isfinite(self.mu) else None,
+            "advantage": self.advantage,
         }
 
 

@@ -12,6 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
+import numpy as np
+
+from tacit.privacy import attack
+from tacit.privacy.cost import MAX_BUDGET
 from tacit.reporting.words import KEY, decimal, has_essentials, threshold_text
 from tacit.results.estimate import Estimate
 from tacit.results.saved.reading import Bounds, Result, number
@@ -247,6 +251,8 @@ def pictures_of(result: Result, prefix: str) -> Iterator[Graph]:
     ):
         if entry in content and (essential or not is_essential):
             yield drawn(content, prefix)
+    if content["spent"]["epsilon"]:
+        yield _trade_off(content["spent"], prefix)
 
 
 def reviewed(content: Mapping[str, Any]) -> list[str]:
@@ -386,6 +392,33 @@ def _distribution(content: Mapping[str, Any], prefix: str) -> Graph:
         essential=True,
     )
 
+
+def _trade_off(spent: Mapping[str, Any], prefix: str) -> Graph:
+    """The misses of the best attack over its false alarms, and of guessing."""
+    places = np.linspace(0.0, 1.0, TRADE_OFF_POINTS)
+    # the corner of the curve is one of the places
+    corner = (1 - spent["delta"]) / (1 + math.exp(min(spent["epsilon"], MAX_BUDGET)))
+    alarms = np.unique([*places, corner])
+    missed = attack.misses(spent["epsilon"], spent["delta"], alarms)
+    return Graph(
+        f"{prefix}-trade-off",
+        "What an attacker can tell",
+        "The least rate of misses over the rate of false alarms of an attacker who tells whether "
+        "a record counted. On the dashed line the attacker guesses.",
+        "False alarms of an attacker",
+        "Misses",
+        [
+            Series("line", "best attack", list(zip(alarms.tolist(), missed.tolist(), strict=True))),
+            Series("reference", "guessing", [(0.0, 1.0), (1.0, 0.0)]),
+        ],
+        "No attack on what a client sent is below the line, whatever its author knows. The nearer "
+        "it is to the dashed one, the less there is to tell.",
+        (("False alarms", alarms.tolist()), ("Misses", missed.tolist())),
+    )
+
+
+TRADE_OFF_POINTS = 21
+"""False alarms at which the trade-off of an attack is drawn, besides its corner."""
 
 HEADINGS = {
     "false_positive_rate": "False-positive rate",
