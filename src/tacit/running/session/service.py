@@ -33,7 +33,7 @@ from tacit.protocol import declared, fields, values
 from tacit.results.estimate import finite
 from tacit.running import speaking, units
 from tacit.running.mpc.transport import Transport
-from tacit.running.session import debits, messages, plan_file
+from tacit.running.session import approval, debits, messages, plan_file
 from tacit.running.session.party import Party, state_kinds
 from tacit.running.session.party_file import ONE_EACH, PartyFile, columns_misfit, read_records
 from tacit.running.session.run_records import LAST_RECORDS, RECORDS_MARK, RUN, RunRecords
@@ -284,7 +284,12 @@ class PartyDesk:
         if not misfit:
             of_run = RunRecords(lambda: self.records, ledger, self.party_file.state, session)
             named = self.party_file.dataset, agreement, of_run.fingerprint
-            records, guard = of_run.clients, of_run.guarded(debits.LedgerGuard(ledger, *named))
+            records, guard = of_run.clients, debits.LedgerGuard(ledger, *named)
+            if self.party_file.approval is not None:
+                guard = approval.guarded(
+                    guard, approval.Subject(self.party_file, self.plan), ledger
+                )
+            guard = of_run.guarded(guard)
         return Party(
             self.index,
             self.identity,
