@@ -43,7 +43,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     },
     "Take part in one": {
         "accept": "Make a site's folder and keys from INVITATION, and the answer that goes back.",
-        "approve": "Show what a plan asks of the site of PARTY, on one page, and approve or revoke it.",
+        "approve": "Show on one page what a plan asks of a site, and approve or revoke it.",
         "join": "Take part with the records that PARTY names, until interrupted.",
         "keys": "Make the keys that are missing in FOLDER, and show their public parts.",
         "ledger": "Show a client's ledger, set its limits, check it, hand it on.",

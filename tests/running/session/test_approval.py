@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tacit.crypto.identities import Identity
-from tacit.ledger.entries import ANSWERED, APPROVAL, DEBIT
+from tacit.ledger.entries import ANSWERED, APPROVAL, DEBIT, REVOKED
 from tacit.ledger.ledger import Ledger
 from tacit.running.session.approval import NOT_APPROVED, Subject
 from tacit.running.session.coordinator import Coordinator
@@ -109,7 +109,7 @@ def put_back_after(event: Callable[[Site], object]) -> Callable[[Site], object]:
 
 def revoked(site: Site) -> None:
     with Ledger(site.ledger) as ledger:
-        site.subject.revoke("cem", ledger)
+        site.subject.note(REVOKED, ledger, "cem")
 
 
 def later_then_back(site: Site) -> None:

@@ -10,6 +10,7 @@ import click
 
 from tacit.cli.federation import show_rows
 from tacit.cli.shell import show
+from tacit.ledger.entries import REVOKED
 from tacit.ledger.ledger import Ledger
 from tacit.running.deployment.preview import approval_line, approval_page
 from tacit.running.session.approval import MAX_RUNS, Draft, Subject
@@ -37,7 +38,7 @@ def approve(
     revoke: Path | None,
     yes: bool,
 ) -> None:
-    """Show what a plan asks of the site of PARTY, on one page, and approve or revoke it.
+    """Show on one page what a plan asks of a site, and approve or revoke it.
 
     The table [approval] in PARTY names who approves, and how many of them must sign. With --runs
     and --until an approval is drafted: earlier ones of the plan end. Each of them then reads the
@@ -59,7 +60,7 @@ def approve(
     if revoke is not None:
         name = subject.name_of(read_identity(revoke))
         with Ledger(party_file.ledger) as ledger:
-            subject.revoke(name, ledger)
+            subject.note(REVOKED, ledger, name)
         show(f"revoked by {name}: no run of this plan is answered")
         return
     draft = subject.draft

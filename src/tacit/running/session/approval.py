@@ -15,7 +15,8 @@ ledger back, is not stopped: see docs/guides/ledger.md.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -23,7 +24,7 @@ from typing import Any
 
 from tacit import files
 from tacit.crypto.identities import Identity, is_signed
-from tacit.ledger.entries import ANSWERED, DRAFTED, REVOKED, instant
+from tacit.ledger.entries import ANSWERED, DRAFTED, REVOKED, Act, Receipt, instant
 from tacit.ledger.files import Pages
 from tacit.ledger.ledger import Ledger
 from tacit.running.session import debits
@@ -184,8 +185,7 @@ class Subject:
 
     def begin(self, runs: int, until: date, ledger: Ledger) -> Draft:
         """Draft an approval, which voids every earlier one of the plan; no one has signed it."""
-        names = ", ".join(sorted(self.rule.keys))[:200]
-        receipt = ledger.approve(DRAFTED, self.party_file.dataset, self.plan.digest, names)
+        receipt = self.note(DRAFTED, ledger, ", ".join(sorted(self.rule.keys)))
         draft = Draft(runs, until, receipt.hash)
         draft.write(self.path)
         return draft
@@ -203,9 +203,14 @@ class Subject:
         made.write(self.path)
         return made
 
-    def revoke(self, who: str, ledger: Ledger) -> None:
-        """Void every approval of the plan that was drafted so far."""
-        ledger.approve(REVOKED, self.party_file.dataset, self.plan.digest, who)
+    def note(self, act: Act, ledger: Ledger, who: str, session: str | None = None) -> Receipt:
+        """Write into the ledger what became of the plan's approval; a revocation ends all of them.
+
+        Raises
+        ------
+        LedgerError : where the ledger cannot be written or does not verify.
+        """
+        return ledger.approve(act, self.party_file.dataset, self.plan.digest, who[:200], session)
 
     def standing(self, pages: Pages, session: str = "") -> Standing:
         """Whether the plan is approved at the ledger's time.
@@ -242,27 +247,39 @@ class Subject:
         return Standing(problem, names, sessions)
 
 
-def guarded(guard: debits.Guard, subject: Subject, ledger: Ledger) -> debits.Guard:
-    """The guard, which declines what is not approved, and notes who approved each run.
+@contextmanager
+def answering(subject: Subject, ledger: Ledger, session: str) -> Iterator[None]:
+    """Let a run's answer be paid for in the block, where it is approved, and note who approved it.
 
     The note follows the debit and is on disk before the reply leaves. The party is alone in its
     ledger's folder, so that two runs never take the last place. An approval whose last day has
     passed is ended in the ledger, so that a clock that is set back does not revive it.
+
+    Raises
+    ------
+    ApprovalError : for a run that is not approved; the block is not entered.
     """
+    if subject.party_file.approval is None:
+        yield
+        return
+    standing, draft = subject.standing(ledger, session), subject.draft
+    if standing.problem:
+        if standing.names and draft is not None and ledger.now().date() > draft.until:
+            subject.note(REVOKED, ledger, "the last day")
+        raise ApprovalError(standing.problem)
+    yield
+    if session not in standing.sessions:
+        subject.note(ANSWERED, ledger, ", ".join(standing.names), session)
+
+
+def guarded(guard: debits.Guard, subject: Subject, ledger: Ledger) -> debits.Guard:
+    """The guard, which declines what is not approved."""
 
     def checked(debit: debits.Debit) -> debits.Debited | None:
-        session = debit.session.hex()
-        standing = subject.standing(ledger, session)
-        if standing.problem:
-            draft = subject.draft
-            if standing.names and draft is not None and ledger.now().date() > draft.until:
-                subject.revoke("the last day", ledger)
-            raise debits.DeclinedError(NOT_APPROVED) from ApprovalError(standing.problem)
-        made = guard(debit)
-        if session not in standing.sessions:
-            dataset, plan = subject.party_file.dataset, subject.plan.digest
-            names = ", ".join(standing.names)[:200]
-            ledger.approve(ANSWERED, dataset, plan, names, session)
-        return made
+        try:
+            with answering(subject, ledger, debit.session.hex()):
+                return guard(debit)
+        except ApprovalError as error:
+            raise debits.DeclinedError(NOT_APPROVED) from error
 
     return checked
