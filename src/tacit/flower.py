@@ -15,24 +15,36 @@ evaluation::
     app.query("hello")(tacit.running.flower.hello)
     app.query("letter")(tacit.running.flower.answer)
 
-Training and Flower's own metrics stay as they are: they are not private.
+Training and Flower's own metrics stay as they are: they are not private. A site whose ClientApp is
+a ``GatedApp`` lets out no metric that its ledger has not debited.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from tacit.results.evaluation import Evaluation
-from tacit.results.figure import Figure
+from tacit.running.gate import HELD, Gate, HeldError, Number, figures_of, refuse
 from tacit.running.session.coordinator import RunError, concluded
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import read_identity
+from tacit.running.speaking import tell_owner
 
 try:
-    from flwr.app import ArrayRecord, ConfigRecord, MetricRecord
+    from flwr.app import (
+        Array,
+        ArrayRecord,
+        ConfigRecord,
+        Context,
+        Error,
+        Message,
+        MetricRecord,
+        RecordDict,
+    )
+    from flwr.clientapp import ClientApp
+    from flwr.common.constant import ErrorCode
     from flwr.serverapp import Grid
     from flwr.serverapp.strategy import Result, Strategy
 except ImportError:
@@ -46,23 +58,8 @@ Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
 
 
 def metrics_of(result: Evaluation) -> MetricRecord:
-    """A result's finite figures by the names under which metric records have them.
-
-    ``tacit-auc`` (``tacit-estimate`` for another figure), ``-low`` and ``-high`` of its 95 %
-    interval about these records, ``-standard-error``, and ``tacit-epsilon``: what this run cost.
-    """
-    figure = f"tacit-{Figure.of(result.figure).key}"
-    low, high = result.estimate.interval()
-    known = {
-        figure: result.estimate.value,
-        f"{figure}-low": low,
-        f"{figure}-high": high,
-        f"{figure}-standard-error": result.estimate.standard_error,
-        "tacit-epsilon": result.spent.epsilon,
-    }
-    return MetricRecord(
-        {name: float(value) for name, value in known.items() if math.isfinite(value)}
-    )
+    """A result's finite figures, as ``tacit.running.gate.figures_of`` names them."""
+    return MetricRecord(figures_of(result))
 
 
 def _passed_on(name: str) -> Any:
@@ -145,3 +142,78 @@ class Measured(Strategy):  # type: ignore[misc]  # Flower's types are not checke
     configure_evaluate = _passed_on("configure_evaluate")
     aggregate_evaluate = _passed_on("aggregate_evaluate")
     summary = _passed_on("summary")
+
+
+METRICS = "metrics"
+"""The name under which a gated reply has its metric record, whatever it was called before."""
+
+
+class GatedApp(ClientApp):  # type: ignore[misc]  # Flower's types are not checked
+    """A ClientApp that lets out only what its site declares and its ledger has debited.
+
+    It answers tacit's messages itself: no other code has a say in what they hold. Of every other
+    reply it passes on one record of metrics, as ``Gate.passed`` has it, and after training the
+    model, in arrays of the names, shapes and types that the server sent. The model is not private.
+    Everything else is held, also an error's text: the server reads one fixed sentence, and the
+    node's log names what was held.
+
+    Parameters
+    ----------
+    constants : as ``Gate`` takes them: ``{"num-examples": 1}`` weighs all sites the same.
+    model : the name of the record of arrays that training sends; empty for none.
+    options : those of Flower's ``ClientApp``.
+
+    Raises
+    ------
+    ValueError : for a constant that is no finite number.
+    """
+
+    def __init__(
+        self, constants: Mapping[str, Number] | None = None, model: str = "", **options: Any
+    ) -> None:
+        super().__init__(**options)
+        self._constants, self._model = constants or {}, model
+        Gate("", self._constants)
+
+    def __call__(self, message: Message, context: Context) -> Message:
+        """The reply to a message, gated."""
+        kind = message.metadata.message_type
+        if kind in (flower.HELLO, flower.MESSAGE):
+            return (flower.hello if kind == flower.HELLO else flower.answer)(message, context)
+        try:
+            gate = Gate(str(context.node_config["party"]), self._constants)
+            content = self._passed(gate, message, super().__call__(message, context))
+            return Message(content, reply_to=message)
+        except Exception as error:  # its text may quote records, and Flower would send it
+            known = (
+                str(error) if isinstance(error, HeldError) else f"{type(error).__name__}: {error}"
+            )
+            tell_owner(known)
+            return Message(Error(ErrorCode.CLIENT_APP_RAISED_EXCEPTION, HELD), reply_to=message)
+
+    def _passed(self, gate: Gate, message: Message, reply: Message) -> RecordDict:
+        """The content of a reply, made new of what may leave."""
+        if not reply.has_content():
+            raise HeldError("held a reply: it is an error")
+        passed, held = RecordDict(), {}
+        trains = message.metadata.message_type.partition(".")[0] == "train"
+        for name, record in reply.content.items():
+            if isinstance(record, MetricRecord) and METRICS not in passed:
+                passed[METRICS] = MetricRecord(gate.passed(dict(record)))
+            elif trains and name == self._model and isinstance(record, ArrayRecord):
+                passed[name] = _like(record, message.content.get(name))
+            else:
+                held[name] = f"is an undeclared {type(record).__name__}"
+        refuse(held)
+        return passed
+
+
+def _like(record: ArrayRecord, sent: Any) -> ArrayRecord:
+    """Arrays, made new, that have the names, shapes and types of those that the server sent."""
+    arrays = {name: array.numpy() for name, array in record.items()}
+    shapes = {name: (array.shape, array.dtype) for name, array in arrays.items()}
+    if not isinstance(sent, ArrayRecord) or shapes != {
+        name: (tuple(array.shape), array.numpy().dtype) for name, array in sent.items()
+    }:
+        raise HeldError("held a reply: its arrays are not shaped as the model that the server sent")
+    return ArrayRecord({name: Array(array) for name, array in arrays.items()})

@@ -43,6 +43,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     },
     "Take part in one": {
         "accept": "Make a site's folder and keys from INVITATION, and the answer that goes back.",
+        "approve": "Show on one page what a plan asks of a site, and approve or revoke it.",
         "join": "Take part with the records that PARTY names, until interrupted.",
         "keys": "Make the keys that are missing in FOLDER, and show their public parts.",
         "ledger": "Show a client's ledger, set its limits, check it, hand it on.",
@@ -66,6 +67,7 @@ MODULES: Mapping[str, str] = {
     **dict.fromkeys(("init", "invite", "admit", "keys"), "federation.inviting"),
     **dict.fromkeys(("serve", "run", "status"), "federation.serving"),
     **dict.fromkeys(("accept", "join"), "federation.site"),
+    "approve": "federation.approving",
 }
 """The modules of commands that are in no module of their own name."""
 

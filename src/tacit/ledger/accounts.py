@@ -11,7 +11,7 @@ from functools import lru_cache
 from operator import add, sub
 from typing import NamedTuple
 
-from tacit.ledger.entries import DEBIT, LIMIT, MICROSECOND, Chain, Entry, Limit, Line
+from tacit.ledger.entries import APPROVAL, DEBIT, LIMIT, MICROSECOND, Chain, Entry, Limit, Line
 from tacit.privacy import composition
 from tacit.privacy.cost import Adjacency, Cost
 
@@ -131,6 +131,7 @@ class Accounts:
         self.debits_of: defaultdict[str, list[Line]] = defaultdict(list)
         self.names: dict[bytes, str] = {}
         self.refused: set[tuple[str, str]] = set()
+        self.approvals: list[Line] = []
         self._costs: dict[Cost, Cost] = {}
 
     def take(self, lines: Iterable[Line]) -> None:
@@ -146,6 +147,8 @@ class Accounts:
                 self._take_limit(line.limit)
             elif line.kind == DEBIT:
                 self._take_debit(line, line.entry)
+            elif line.kind == APPROVAL:
+                self.approvals.append(line)
             else:
                 self.refused.add((line.entry.session, line.entry.step))
 
@@ -165,8 +168,9 @@ class Accounts:
         return None
 
     def datasets(self) -> list[str]:
-        """All data sets with limits or debits, by name."""
-        return sorted(self.windows.keys() | self._debits.keys())
+        """All data sets with limits, debits or approvals, by name."""
+        approved = {line.dataset for line in self.approvals}
+        return sorted(self.windows.keys() | self._debits.keys() | approved)
 
     def history(self, dataset: str | None = None) -> Counter[Cost]:
         """What was spent about a data set, or about all together: each cost, how often."""

@@ -176,6 +176,28 @@ class Ledger(Pages):
         with self._write() as clock:
             return self._append(entries.LIMIT, clock, **said)
 
+    def approve(
+        self, act: entries.Act, dataset: str, plan: bytes, who: str, session: str | None = None
+    ) -> entries.Receipt:
+        """Write down what became of the approval of a plan; nothing is spent.
+
+        Parameters
+        ----------
+        act : an approval was drafted or revoked, or a run under it was answered first.
+        dataset : the data set's name.
+        plan : SHA-256 of the plan.
+        who : the names of those who signed or revoked.
+        session : the run that is answered.
+
+        Raises
+        ------
+        LedgerError : where the ledger cannot be written or does not verify.
+        """
+        entries.check_name("dataset", dataset)
+        said = {"dataset": dataset, "request": plan, "step": who, "session": session}
+        with self._write() as clock:
+            return self._append(entries.APPROVAL, clock, epsilon=0.0, delta=0.0, reason=act, **said)
+
     def debit(self, entry: entries.Entry, last: bytes | None = None) -> entries.Receipt:
         """Write a cost down; on disk when this returns, so that the reply may leave after it.
 

@@ -27,6 +27,7 @@ from tacit.running.deployment.door import NOT_YET, OK
 from tacit.running.deployment.flower_programs.programs import require_flower
 from tacit.running.deployment.site import start_node, user_line, wait_connected
 from tacit.running.deployment.watching import NodeWatch
+from tacit.running.session.approval import ApprovalError, Subject
 from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk
@@ -234,7 +235,7 @@ def join(
     authority, key = authority or home / "ca.crt", node_key or home / "node.key"
     address = _address(party, server)
     if check:
-        _show_terms(party)
+        _show_terms(party, show_only=True)
         return
     if address is None:
         raise click.UsageError(f"joining needs --server HOST:PORT, got {server!r}")
@@ -276,7 +277,7 @@ def _address(party: Path, server: str | None) -> str | None:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _show_terms(party: Path) -> PartyDesk:
+def _show_terms(party: Path, show_only: bool = False) -> PartyDesk:
     """Check records, plan and keys; show what a run asks and costs, and what the ledger allows."""
     is_invited = site.invitation_in(party.resolve().parent) is not None
     if is_invited and not Plan.read(PartyFile.read(party).plan).is_complete:
@@ -287,6 +288,10 @@ def _show_terms(party: Path) -> PartyDesk:
     desk = PartyDesk.open(party)
     desk.plan.agreement()
     preview.check_records(desk)
+    if not show_only and desk.party_file.approval is not None:
+        subject = Subject(desk.party_file, desk.plan)
+        if problem := preview.approval_standing(subject).problem:
+            raise ApprovalError(f"not approved: {problem}; see: tacit approve {party}")
     doubts = preview.doubts(desk)
     if is_logging():
         show(f"checked records, plan and keys; what joining means is shown by: {TERMS}")

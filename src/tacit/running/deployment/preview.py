@@ -16,6 +16,7 @@ from tacit.privacy.cost import Adjacency, Cost, amount_line
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.results.text import protocol_line
+from tacit.running.session.approval import Draft, Standing, Subject
 from tacit.running.session.debits import limit_line
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk
@@ -129,16 +130,75 @@ def preview(desk: PartyDesk) -> list[tuple[str, str]]:
         ("scores", _unit_line(desk)),
         *run_rows(plan),
     ]
-    if plan.on_loss == "restart":
-        again = "and the same again each time a lost party makes a run or its sum start again"
-        rows.append(("", again))
+    rows += _restart_rows(plan)
     records = f"{desk.records.records:,} records in {party_file.records}"
     rows.append(("data set", f"{party_file.dataset}: {records}"))
     left_out = desk.records.left_out
     if left_out is not None:
         scores, labels = left_out.sum(axis=1).tolist()
         rows.append(("left out", f"{scores:,} records without a score, {labels:,} without a label"))
-    return rows + [("ledger", line) for line in _ledger_lines(desk, plan.guarantee)]
+    rows += [("ledger", line) for line in _ledger_lines(desk, plan.guarantee)]
+    if party_file.approval is not None:
+        rows.append(("approval", approval_line(Subject(party_file, plan))))
+    return rows
+
+
+def _restart_rows(plan: Plan) -> list[tuple[str, str]]:
+    again = "and the same again each time a lost party makes a run or its sum start again"
+    return [("", again)] * (plan.on_loss == "restart")
+
+
+def approval_standing(subject: Subject) -> Standing:
+    """Whether a plan is approved now, by the site's ledger, which is not made for it."""
+    ledger = subject.party_file.ledger
+    if not ledger.exists():
+        return Standing(f"the ledger {ledger} is not there, and approvals are drafted in it")
+    with Ledger.open_readonly(ledger) as pages:
+        return subject.standing(pages)
+
+
+def approval_line(subject: Subject) -> str:
+    """Whether a plan is approved now, in a sentence for the site's own people."""
+    standing, draft = approval_standing(subject), subject.draft
+    if standing.problem or draft is None:
+        return f"not approved: {standing.problem}"
+    left = draft.runs - len(standing.sessions)
+    return f"approved by {', '.join(standing.names)}; {left} of {draft.runs} runs are left"
+
+
+def approval_page(subject: Subject, draft: Draft) -> list[tuple[str, str]]:
+    """Labelled lines for the people who approve: all that a signature allows, in words.
+
+    Parameters
+    ----------
+    subject : the plan, and the site's file.
+    draft : what is to be signed.
+    """
+    party_file, plan, rule = subject.party_file, subject.plan, subject.rule
+    key = "" if plan.coordinator is None else plan.coordinator.hex()
+    others = ", ".join(party.name for party in plan.parties if party.name != party_file.name)
+    threats, cost = plan.protocol.threats(plan.protocol.settings), plan.guarantee
+    all_runs = "; no sum of costs protects anything"
+    if math.isfinite(cost.epsilon):
+        amount = amount_line(draft.runs * cost.epsilon, draft.runs * cost.delta)
+        all_runs = f"; together they cost at most {amount}"
+    return [
+        ("plan", f"{plan.name}, digest {plan.digest.hex()[:32]}"),
+        ("who asks", f"the coordinator with the key {key}"),
+        ("with", f"{others or 'no other party'}; a result needs {plan.min_clients}"),
+        ("about", f"data set {party_file.dataset} of {party_file.name}: {party_file.records}"),
+        *run_rows(plan),
+        *_restart_rows(plan),
+        ("server sees", threats.server),
+        ("others see", threats.others),
+        ("you trust", threats.trust),
+        ("not hidden", threats.left_open),
+        ("how often", f"{draft.runs} runs at most{all_runs}"),
+        ("until", f"{draft.until}, the whole day in UTC"),
+        ("who signs", f"{rule.needed} of {', '.join(sorted(rule.keys))}"),
+        ("signed by", ", ".join(subject.signers(draft)) or "no one yet"),
+        ("now", approval_line(subject)),
+    ]
 
 
 def run_rows(plan: Plan) -> list[tuple[str, str]]:

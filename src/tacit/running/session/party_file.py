@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import glob
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,7 @@ from tacit.data.engines.opening import (
     stored_clients,
 )
 from tacit.data.engines.stored import StoredClients
-from tacit.ledger.entries import Limit
+from tacit.ledger.entries import Limit, check_name
 from tacit.protocol.settings import changed_settings
 from tacit.running.session import toml_source
 
@@ -45,6 +46,20 @@ DATA_KEYS = (
     *COUNTED_WITHOUT,
     *DATABASE_KEYS,
 )
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Who at a site approves plans.
+
+    Parameters
+    ----------
+    needed : the number of signatures without which no plan is answered.
+    keys : the public identity keys of those who may sign, by name; all different.
+    """
+
+    needed: int
+    keys: Mapping[str, bytes]
 
 
 @dataclass(frozen=True)
@@ -74,6 +89,7 @@ class PartyFile:
         records have one score.
     class_column : the column of classes; None for that of labels.
     counted : whether the file holds counts of its records, and not these.
+    approval : who at the site approves plans; None where no approval is needed.
     """
 
     name: str
@@ -93,6 +109,7 @@ class PartyFile:
     scores: tuple[str, ...] = ()
     class_column: str | None = None
     counted: bool = False
+    approval: Rule | None = None
 
     @classmethod
     def read(cls, path: str | Path) -> PartyFile:
@@ -104,7 +121,7 @@ class PartyFile:
         OSError : for a file that cannot be read.
         """
         source = toml_source.Source.read(Path(path))
-        source.only("party", "data", "limit", "mpc")
+        source.only("party", "data", "limit", "mpc", "approval")
         party = source.table("party", "name", "plan", "identity", "ledger", "server")
         data = source.table("data", *DATA_KEYS)
         if ONE_EACH in data.values and "person" in data.values:
@@ -139,6 +156,7 @@ class PartyFile:
             data.texts("scores") if "scores" in data.values else (),
             data.optional("class"),
             "counts" in data.values,
+            _rule(source),
         )
 
     @property
@@ -156,6 +174,11 @@ class PartyFile:
     def state(self) -> Path:
         """Where the party keeps what it must not forget between messages."""
         return self.ledger.with_name(f"{self.ledger.stem}-state")
+
+    @property
+    def approvals(self) -> Path:
+        """The folder of the approvals of its plans."""
+        return self.ledger.with_name(f"{self.ledger.stem}-approvals")
 
     @property
     def results(self) -> Path:
@@ -222,6 +245,24 @@ def _limit(limit: toml_source.Table, dataset: str) -> Limit | None:
     period = limit.period("period")
     with limit.about("epsilon"):
         return None if epsilon is None else Limit(dataset, epsilon, delta, adjacency, period)
+
+
+def _rule(source: toml_source.Source) -> Rule | None:
+    """The table [approval]; None where there is none."""
+    if "approval" not in source.content:
+        return None
+    table = source.table("approval", "needed", "keys")
+    given = table.values.get("keys")
+    if not (isinstance(given, dict) and given):
+        table.refuse("keys", 'keys must name who approves, as { ada = "64 hexadecimal digits" }')
+    named = toml_source.Table(source, "approval", given)
+    for name in given:
+        with named.about(name):
+            check_name("a name", name)
+    keys = {name: named.key(name) or b"" for name in given}
+    if len({*keys.values()}) < len(keys):
+        table.refuse("keys", "two names have one key: everyone who approves needs another key")
+    return Rule(table.whole("needed", len(keys), 1, len(keys)), keys)
 
 
 NO_CLASS_COLUMNS = "its own file does not name a column of scores for each class of the plan"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from dataclasses import dataclass, fields
+from hashlib import sha256
 from pathlib import Path
 from typing import Literal
 
@@ -89,6 +91,18 @@ class Plan:
     def guarantee(self) -> tp.Cost:
         """What a run costs the plan's unit of privacy at most."""
         return of_person(self.divided.guarantee, self.per_person)
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of what a party agrees to: names, keys, settings, and what a lost party means.
+
+        Raises
+        ------
+        PlanError : where a key is missing.
+        """
+        names = [party.name for party in self.parties]
+        words = [self.name, names, self.agreement().digest.hex(), self.on_loss]
+        return sha256(json.dumps(words).encode()).digest()
 
     @classmethod
     def read(cls, path: str | Path) -> Plan:

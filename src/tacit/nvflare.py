@@ -1,0 +1,96 @@
+"""A gate for results of tasks, in the shape of a filter of NVIDIA FLARE.
+
+It was written after the source of NVFLARE 2.8.1 and tested with objects of that shape, not with
+NVFLARE itself, of which it imports only ``nvflare.apis.filter.Filter``, where that is installed. A
+filter that raises makes NVFLARE's client send an error code in the place of the result. It is no
+``DXOFilter``: those pass results that hold no data exchange object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit.running.gate import HELD, Gate, HeldError, Number, refuse
+from tacit.running.speaking import tell_owner
+
+try:
+    from nvflare.apis.filter import Filter
+except ImportError:
+    Filter = object
+
+CONTENT_TYPE, DXO = "__content_type__", "DXO"
+METRICS, MODELS, FIRST_METRICS = "METRICS", ("WEIGHTS", "WEIGHT_DIFF"), "initial_metrics"
+ROUNDS = ("current_round", "num_rounds", "contribution_round")
+"""Headers by which a server counts its rounds, which it sent itself."""
+
+
+class GateFilter(Filter):  # type: ignore[misc]  # NVFLARE's types are not checked
+    """Lets out only figures that the site's ledger has debited, constants, and perhaps the model.
+
+    Parameters
+    ----------
+    party : the party's file.
+    constants : as ``Gate`` takes them, for metrics and for what describes them, as
+        ``{"NUM_STEPS_CURRENT_ROUND": 1}``.
+    model : whether weights may leave, which are not private.
+
+    Raises
+    ------
+    ValueError : for a constant that is no finite number.
+    """
+
+    def __init__(
+        self, party: str, constants: Mapping[str, Number] | None = None, model: bool = False
+    ) -> None:
+        super().__init__()
+        self._gate, self._model = Gate(Path(party), constants or {}), model
+
+    def process(self, shareable: Any, fl_ctx: Any) -> Any:
+        """The result of a task, made new of what may leave.
+
+        Raises
+        ------
+        HeldError : with a fixed sentence, for anything else; the site's log names what was held.
+        """
+        try:
+            return self._passed(shareable)
+        except Exception as error:  # the text may quote records
+            tell_owner(str(error) if isinstance(error, HeldError) else repr(error))
+            raise HeldError(HELD) from None
+
+    def _passed(self, shareable: Any) -> Any:
+        encoded = shareable.get(DXO)
+        if shareable.get_header(CONTENT_TYPE) != DXO or set(encoded) != {"kind", "data", "meta"}:
+            raise HeldError("held a result: it is no data exchange object")
+        kind, data, meta = encoded["kind"], encoded["data"], dict(encoded["meta"])
+        first = {FIRST_METRICS: self._gate.passed(meta.pop(FIRST_METRICS, {}))}
+        told = (
+            {**self._gate.passed(meta), **first}
+            if first[FIRST_METRICS]
+            else self._gate.passed(meta)
+        )
+        if kind == METRICS:
+            data = self._gate.passed(data)
+        elif self._model and kind in MODELS:
+            refuse(
+                {name: "is no array of finite numbers" for name in data if not _fits(data[name])}
+            )
+        else:
+            raise HeldError(f"held a result: its kind {kind!r:.40} is not declared")
+        made = type(shareable)()
+        made.set_header(CONTENT_TYPE, DXO)
+        for name in ROUNDS:
+            value = shareable.get_header(name)
+            if type(value) is int and 0 <= value < 2**20:
+                made.set_header(name, value)
+        made[DXO] = {"kind": kind, "data": data, "meta": told}
+        return made
+
+
+def _fits(array: Any) -> bool:
+    numeric = type(array) is np.ndarray and array.dtype.kind in "fiu"
+    return numeric and bool(np.isfinite(array).all())

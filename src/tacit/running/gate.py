@@ -1,0 +1,186 @@
+"""A site's gate: out of a training federation go only figures that the site's ledger has debited.
+
+``Gate.measure`` runs a plan of this site alone over its records, debits the ledger before anything
+is computed, and gives the plan's figures by name. ``Gate.passed`` then lets out these values, and
+constants that the site declared, and refuses everything else: what it lets out it copies from the
+ledger's side, so that a value that is not exactly the one that was debited never leaves. To let the
+same value out again shows nothing more.
+
+A gate is for mistakes of code that the site trusts. Code that hides what it sends can choose what
+to send when, or put it into the weights of a model, which no ledger counts.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tacit import files
+from tacit.ledger.entries import BudgetError
+from tacit.ledger.ledger import Ledger
+from tacit.results.evaluation import Evaluation
+from tacit.results.figure import Figure
+from tacit.running.evaluating import Setup
+from tacit.running.session.approval import Subject, answering
+from tacit.running.session.messages import MARK_BYTES
+from tacit.running.session.plan_file import Plan
+from tacit.running.session.service import PartyDesk
+from tacit.running.session.toml_source import PlanError
+from tacit.running.speaking import printable
+from tacit.running.units import for_plan
+
+HELD = "this site's gate held the reply; the site's own log says why"
+"""The only text that others read: names of metrics may say something of records, too."""
+MEASURED = "measured.json"
+MOST_NAMED = 8
+
+Number = int | float
+
+
+class HeldError(ValueError):
+    """A reply that a gate refuses; the text names what was held, for the site alone."""
+
+
+def figures_of(result: Evaluation) -> dict[str, float]:
+    """A result's finite figures by the names under which metric records have them.
+
+    ``tacit-auc`` (``tacit-estimate`` for another figure), ``-low`` and ``-high`` of its 95 %
+    interval about these records, ``-standard-error``, and ``tacit-epsilon``: what this run cost.
+    """
+    figure = f"tacit-{Figure.of(result.figure).key}"
+    low, high = result.estimate.interval()
+    known = {
+        figure: result.estimate.value,
+        f"{figure}-low": low,
+        f"{figure}-high": high,
+        f"{figure}-standard-error": result.estimate.standard_error,
+        "tacit-epsilon": result.spent.epsilon,
+    }
+    return {name: float(value) for name, value in known.items() if math.isfinite(value)}
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What may leave a site beside tacit's own messages.
+
+    Parameters
+    ----------
+    party : the party's file.
+    constants : numbers that the site declares, by name: they are the same whatever its records are.
+
+    Raises
+    ------
+    ValueError : for a constant that is no finite number.
+    """
+
+    party: str | Path
+    constants: Mapping[str, Number] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, value in self.constants.items():
+            if type(value) not in (int, float) or not math.isfinite(value):
+                raise ValueError(f"constant {name!r} must be a finite number, got {value!r}")
+
+    def measure(self) -> dict[str, float]:
+        """The figures of one run over the site's records alone, which the gate then lets out.
+
+        Its plan is the first in the party's file whose only party is this site. The ledger is
+        debited the plan's guarantee first; what was measured before is let out no more.
+
+        Raises
+        ------
+        PlanError : without such a plan, or without the approval that the party's file demands.
+        BudgetError : where the ledger does not allow it.
+        DataError : for records that cannot be used.
+        """
+        desk, plan = self._desk, self._desk.plan
+        desk.check_unit()
+        desk.set_limit()
+        clients = for_plan(desk.records, desk.party_file.unit, plan.unit, plan.protocol)
+        setup = Setup.of(
+            clients,
+            plan.protocol,
+            per_person=plan.per_person or None,
+            federation=desk.party_file.dataset,
+            ledger=desk.party_file.ledger,
+        )
+        subject, session = Subject(desk.party_file, plan), secrets.token_hex(16)
+        with desk.alone(), Ledger(desk.party_file.ledger) as ledger:
+            self._path.unlink(missing_ok=True)
+            with answering(subject, ledger, session):
+                figures = figures_of(setup.evaluated(plan.protocol))
+            content = {"entry": ledger.head.hex(), "figures": figures}
+            files.write_private(self._path, json.dumps(content).encode())
+        return figures
+
+    def passed(self, values: Mapping[Any, Any]) -> dict[str, Number]:
+        """The values, where each is one that may leave.
+
+        Parameters
+        ----------
+        values : by name; the figures of the last ``measure``, and constants.
+
+        Raises
+        ------
+        HeldError : names everything else that is among them; nothing leaves.
+        """
+        known: dict[str, Number] = {**self._measured, **self.constants}
+        reasons = {name: _why_held(name, value, known) for name, value in values.items()}
+        refuse({name: reason for name, reason in reasons.items() if reason})
+        return {name: known[name] for name in sorted(values)}
+
+    @cached_property
+    def _desk(self) -> PartyDesk:
+        desk = PartyDesk.open(self.party)
+        plans = map(Plan.read, desk.party_file.plans)
+        alone = next((plan for plan in plans if len(plan.parties) == 1), None)
+        if alone is None:
+            raise PlanError(f"{self.party} names no plan whose only party is this site")
+        return PartyDesk.open(self.party, alone.agreement().digest[:MARK_BYTES])
+
+    @property
+    def _path(self) -> Path:
+        return self._desk.party_file.state / MEASURED
+
+    @property
+    def _measured(self) -> dict[str, float]:
+        """The figures of the last run, where the ledger still holds its debit; else none."""
+        try:
+            held = json.loads(self._path.read_bytes())
+            with Ledger.open_readonly(self._desk.party_file.ledger) as pages:
+                pages.verify(bytes.fromhex(held["entry"]))
+        except (FileNotFoundError, PlanError, BudgetError):
+            return {}
+        return dict(held["figures"])
+
+
+def refuse(reasons: Mapping[Any, str]) -> None:
+    """Hold a reply in which something must not leave.
+
+    Parameters
+    ----------
+    reasons : what it is, and why.
+
+    Raises
+    ------
+    HeldError : where there is anything.
+    """
+    if reasons:
+        listed = [f"{printable(repr(name))} {why}" for name, why in reasons.items()]
+        more = f", and {len(listed) - MOST_NAMED} more" * (len(listed) > MOST_NAMED)
+        raise HeldError(f"held a reply: {', '.join(listed[:MOST_NAMED])}{more}")
+
+
+def _why_held(name: Any, value: Any, known: Mapping[str, Number]) -> str:
+    """Why a value must not leave; empty where it may."""
+    if type(name) is not str or name not in known:
+        return "is not declared"
+    if type(value) is not type(known[name]):
+        return f"is no {type(known[name]).__name__}"
+    return "" if value == known[name] else "is not the value that was debited or declared"

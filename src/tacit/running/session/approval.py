@@ -1,0 +1,285 @@
+"""Approvals: k of n named keys of a site sign a plan before the site answers it.
+
+A signature is over all that an approval allows: the site and its key, the plan's digest, the data
+set's name, the rule of who signs, the number of runs, the last day, and the entry of the site's
+ledger with which the approval was drafted. So it fits no other site, plan, data set, rule or
+draft. Only the last draft of a plan holds, and none after a revocation: both are entries of the
+ledger, which a file that is put back from a backup does not undo. The ledger's time decides about
+the last day; it never goes back. Its entry for every run that is answered names those who signed,
+and bounds the number of runs.
+
+A site's own files say who signs. An attacker who may change ``party.toml``, or who puts an older
+ledger back, is not stopped: see docs/guides/ledger.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from tacit import files
+from tacit.crypto.identities import Identity, is_signed
+from tacit.ledger.entries import ANSWERED, DRAFTED, REVOKED, Act, Receipt, instant
+from tacit.ledger.files import Pages
+from tacit.ledger.ledger import Ledger
+from tacit.running.session import debits
+from tacit.running.session.party_file import PartyFile, Rule
+from tacit.running.session.plan_file import Plan
+from tacit.running.session.toml_source import PlanError
+
+KIND = "tacit-approval/1"
+NOT_APPROVED = "its own site has not approved this run"
+"""The only text that others read about a run that is not approved."""
+MAX_BYTES, MAX_RUNS = 2**16, 10**6
+
+
+class ApprovalError(PlanError):
+    """A plan that a site's own people have not approved; the text is for the site alone."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What an approval's file holds.
+
+    Parameters
+    ----------
+    runs : the number of runs that may be answered.
+    until : the last day, in UTC.
+    entry : the hash of the ledger's entry with which the approval was drafted.
+    signatures : by name.
+    """
+
+    runs: int
+    until: date
+    entry: bytes
+    signatures: Mapping[str, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path) -> Draft:
+        """The draft in a file.
+
+        Raises
+        ------
+        ApprovalError : for a file that holds none.
+        OSError : for a file that cannot be read.
+        """
+        try:
+            with path.open("rb") as file:
+                held = json.loads(file.read(MAX_BYTES))
+            if held.pop("kind") != KIND or type(held["runs"]) is not int:
+                raise ValueError
+            signatures = {name: bytes.fromhex(each) for name, each in held["signatures"].items()}
+            until = date.fromisoformat(held["until"])
+            return cls(held["runs"], until, bytes.fromhex(held["entry"]), signatures)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            raise ApprovalError(f"{path} holds no approval: draft it again") from None
+
+    def write(self, path: Path) -> None:
+        """Write the file, which others may read: it holds no secret."""
+        content = {
+            "kind": KIND,
+            "runs": self.runs,
+            "until": self.until.isoformat(),
+            "entry": self.entry.hex(),
+            "signatures": {name: each.hex() for name, each in self.signatures.items()},
+        }
+        files.write_public(path, f"{json.dumps(content, indent=1)}\n".encode())
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Whether a plan is approved now.
+
+    Parameters
+    ----------
+    problem : why it is not, for the site alone; empty where it is.
+    names : those whose signatures fit.
+    sessions : the runs that were answered under the approval.
+    """
+
+    problem: str
+    names: tuple[str, ...] = ()
+    sessions: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a site's people approve: a plan, for one data set of the site.
+
+    Parameters
+    ----------
+    party_file : the site's file, with its rule.
+    plan : the site's copy of the plan.
+    """
+
+    party_file: PartyFile
+    plan: Plan
+
+    @property
+    def rule(self) -> Rule:
+        """Who signs.
+
+        Raises
+        ------
+        ApprovalError : where the site's file does not say, or names the site's own key.
+        """
+        rule = self.party_file.approval
+        if rule is None:
+            raise ApprovalError("the party's file has no table [approval] that says who approves")
+        if self._site_key in rule.keys.values():
+            raise ApprovalError("[approval] names the key of the site itself, which no person has")
+        return rule
+
+    @property
+    def path(self) -> Path:
+        """The approval's file."""
+        return self.party_file.approvals / f"{self.plan.digest.hex()[:32]}.json"
+
+    @property
+    def draft(self) -> Draft | None:
+        """What is to be approved, or was; None where nothing is drafted."""
+        return Draft.read(self.path) if self.path.exists() else None
+
+    @property
+    def _site_key(self) -> bytes | None:
+        keys = {party.name: party.key for party in self.plan.parties}
+        return keys.get(self.party_file.name)
+
+    def words(self, draft: Draft) -> bytes:
+        """What is signed."""
+        rule = self.rule
+        terms: list[Any] = [
+            [self.party_file.name, (self._site_key or b"").hex()],
+            self.plan.digest.hex(),
+            self.party_file.dataset,
+            [rule.needed, sorted((name, key.hex()) for name, key in rule.keys.items())],
+            [draft.runs, draft.until.isoformat(), draft.entry.hex()],
+        ]
+        return f"{KIND}\0{json.dumps(terms, separators=(',', ':'))}".encode()
+
+    def signers(self, draft: Draft) -> tuple[str, ...]:
+        """The names whose signatures fit, each once."""
+        words = self.words(draft)
+        return tuple(
+            name
+            for name, key in sorted(self.rule.keys.items())
+            if is_signed(key, words, draft.signatures.get(name))
+        )
+
+    def name_of(self, identity: Identity) -> str:
+        """The name under which the rule has a key.
+
+        Raises
+        ------
+        ApprovalError : for a key that it does not have.
+        """
+        for name, key in self.rule.keys.items():
+            if key == identity.public:
+                return name
+        raise ApprovalError("[approval] does not name the owner of this key")
+
+    def begin(self, runs: int, until: date, ledger: Ledger) -> Draft:
+        """Draft an approval, which voids every earlier one of the plan; no one has signed it."""
+        receipt = self.note(DRAFTED, ledger, ", ".join(sorted(self.rule.keys)))
+        draft = Draft(runs, until, receipt.hash)
+        draft.write(self.path)
+        return draft
+
+    def sign(self, draft: Draft, identity: Identity) -> Draft:
+        """Add a signature to the draft's file.
+
+        Raises
+        ------
+        ApprovalError : for a key that the rule does not name.
+        """
+        signature = identity.sign(self.words(draft))
+        signed = {**draft.signatures, self.name_of(identity): signature}
+        made = replace(draft, signatures=signed)
+        made.write(self.path)
+        return made
+
+    def note(self, act: Act, ledger: Ledger, who: str, session: str | None = None) -> Receipt:
+        """Write into the ledger what became of the plan's approval; a revocation ends all of them.
+
+        Raises
+        ------
+        LedgerError : where the ledger cannot be written or does not verify.
+        """
+        return ledger.approve(act, self.party_file.dataset, self.plan.digest, who[:200], session)
+
+    def standing(self, pages: Pages, session: str = "") -> Standing:
+        """Whether the plan is approved at the ledger's time.
+
+        Parameters
+        ----------
+        pages : the site's ledger.
+        session : the run that is to be answered; empty for another one.
+
+        Raises
+        ------
+        ApprovalError, OSError : for files that cannot be used.
+        """
+        draft, acts = self.draft, pages.approvals(self.party_file.dataset, self.plan.digest)
+        turns = [index for index, line in enumerate(acts) if line.reason != ANSWERED]
+        if draft is None or not turns:
+            return Standing("no approval of this plan for this data set was drafted")
+        last = acts[turns[-1]]
+        if last.reason == REVOKED:
+            return Standing(f"{last.step} ended the approval on {instant(last.time):%Y-%m-%d}")
+        if last.hash != draft.entry:
+            return Standing(f"{self.path} is not the approval that was drafted last")
+        names, needed = self.signers(draft), self.rule.needed
+        unfit = ", ".join(sorted(set(draft.signatures) - set(names)))
+        if len(names) < needed:
+            rest = f"; of other terms, or of none who may sign: {unfit}" if unfit else ""
+            return Standing(f"signed by {len(names)} of the {needed} that are needed{rest}", names)
+        sessions = frozenset(str(line.session) for line in acts[turns[-1] + 1 :])
+        problem = ""
+        if pages.now().date() > draft.until:
+            problem = f"the approval ended on {draft.until}"
+        elif session not in sessions and len(sessions) >= draft.runs:
+            problem = f"all {draft.runs} approved runs were answered"
+        return Standing(problem, names, sessions)
+
+
+@contextmanager
+def answering(subject: Subject, ledger: Ledger, session: str) -> Iterator[None]:
+    """Let a run's answer be paid for in the block, where it is approved, and note who approved it.
+
+    The note follows the debit and is on disk before the reply leaves. The party is alone in its
+    ledger's folder, so that two runs never take the last place. An approval whose last day has
+    passed is ended in the ledger, so that a clock that is set back does not revive it.
+
+    Raises
+    ------
+    ApprovalError : for a run that is not approved; the block is not entered.
+    """
+    if subject.party_file.approval is None:
+        yield
+        return
+    standing, draft = subject.standing(ledger, session), subject.draft
+    if standing.problem:
+        if standing.names and draft is not None and ledger.now().date() > draft.until:
+            subject.note(REVOKED, ledger, "the last day")
+        raise ApprovalError(standing.problem)
+    yield
+    if session not in standing.sessions:
+        subject.note(ANSWERED, ledger, ", ".join(standing.names), session)
+
+
+def guarded(guard: debits.Guard, subject: Subject, ledger: Ledger) -> debits.Guard:
+    """The guard, which declines what is not approved."""
+
+    def checked(debit: debits.Debit) -> debits.Debited | None:
+        try:
+            with answering(subject, ledger, debit.session.hex()):
+                return guard(debit)
+        except ApprovalError as error:
+            raise debits.DeclinedError(NOT_APPROVED) from error
+
+    return checked
