@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.results.evaluation import Evaluation
-from tacit.running.gate import HELD, Gate, HeldError, Number, figures_of, refuse
+from tacit.running.gate import HELD, Gate, Number, figures_of, refuse
 from tacit.running.session.coordinator import RunError, concluded
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import read_identity
@@ -144,6 +144,7 @@ class Measured(Strategy):  # type: ignore[misc]  # Flower's types are not checke
     summary = _passed_on("summary")
 
 
+ANSWERS = {flower.HELLO: flower.hello, flower.MESSAGE: flower.answer}
 METRICS = "metrics"
 """The name under which a gated reply has its metric record, whatever it was called before."""
 
@@ -178,42 +179,34 @@ class GatedApp(ClientApp):  # type: ignore[misc]  # Flower's types are not check
     def __call__(self, message: Message, context: Context) -> Message:
         """The reply to a message, gated."""
         kind = message.metadata.message_type
-        if kind in (flower.HELLO, flower.MESSAGE):
-            return (flower.hello if kind == flower.HELLO else flower.answer)(message, context)
+        if kind in ANSWERS:
+            return ANSWERS[kind](message, context)
         try:
             gate = Gate(str(context.node_config["party"]), self._constants)
-            content = self._passed(gate, message, super().__call__(message, context))
+            sent = _shapes(message.content.get(self._model)) if kind[:5] == "train" else None
+            content = self._passed(gate, sent, super().__call__(message, context))
             return Message(content, reply_to=message)
         except Exception as error:  # its text may quote records, and Flower would send it
-            known = (
-                str(error) if isinstance(error, HeldError) else f"{type(error).__name__}: {error}"
-            )
-            tell_owner(known)
+            tell_owner(f"{type(error).__name__}: {error}")
             return Message(Error(ErrorCode.CLIENT_APP_RAISED_EXCEPTION, HELD), reply_to=message)
 
-    def _passed(self, gate: Gate, message: Message, reply: Message) -> RecordDict:
-        """The content of a reply, made new of what may leave."""
-        if not reply.has_content():
-            raise HeldError("held a reply: it is an error")
-        passed, held = RecordDict(), {}
-        trains = message.metadata.message_type.partition(".")[0] == "train"
+    def _passed(self, gate: Gate, sent: Any, reply: Message) -> RecordDict:
+        """The content of a reply, made new of what may leave; a model is shaped as the sent one."""
+        passed, held = RecordDict(), []
         for name, record in reply.content.items():
             if isinstance(record, MetricRecord) and METRICS not in passed:
                 passed[METRICS] = MetricRecord(gate.passed(dict(record)))
-            elif trains and name == self._model and isinstance(record, ArrayRecord):
-                passed[name] = _like(record, message.content.get(name))
+            elif sent and name == self._model and _shapes(record) == sent:
+                arrays = {key: Array(array.numpy()) for key, array in record.items()}
+                passed[name] = ArrayRecord(arrays)
             else:
-                held[name] = f"is an undeclared {type(record).__name__}"
+                held.append(name)
         refuse(held)
         return passed
 
 
-def _like(record: ArrayRecord, sent: Any) -> ArrayRecord:
-    """Arrays, made new, that have the names, shapes and types of those that the server sent."""
-    arrays = {name: array.numpy() for name, array in record.items()}
-    shapes = {name: (array.shape, array.dtype) for name, array in arrays.items()}
-    if not isinstance(sent, ArrayRecord) or shapes != {
-        name: (tuple(array.shape), array.numpy().dtype) for name, array in sent.items()
-    }:
-        raise HeldError("held a reply: its arrays are not shaped as the model that the server sent")
-    return ArrayRecord({name: Array(array) for name, array in arrays.items()})
+def _shapes(record: Any) -> Any:
+    """Names, shapes and types of arrays; None where these are none."""
+    if isinstance(record, ArrayRecord):
+        return {name: (each.numpy().shape, each.numpy().dtype) for name, each in record.items()}
+    return None

@@ -24,8 +24,8 @@ except ImportError:
 
 CONTENT_TYPE, DXO = "__content_type__", "DXO"
 METRICS, MODELS, FIRST_METRICS = "METRICS", ("WEIGHTS", "WEIGHT_DIFF"), "initial_metrics"
-ROUNDS = ("current_round", "num_rounds", "contribution_round")
-"""Headers by which a server counts its rounds, which it sent itself."""
+MOST_ROUNDS, ROUNDS = 2**20, ("current_round", "num_rounds", "contribution_round")
+"""Headers by which a server counts its rounds, which it sent itself, and a bound on them."""
 
 
 class GateFilter(Filter):  # type: ignore[misc]  # NVFLARE's types are not checked
@@ -58,39 +58,29 @@ class GateFilter(Filter):  # type: ignore[misc]  # NVFLARE's types are not check
         """
         try:
             return self._passed(shareable)
-        except Exception as error:  # the text may quote records
-            tell_owner(str(error) if isinstance(error, HeldError) else repr(error))
+        except Exception as error:  # its text may quote records
+            tell_owner(f"{type(error).__name__}: {error}")
             raise HeldError(HELD) from None
 
-    def _passed(self, shareable: Any) -> Any:
-        encoded = shareable.get(DXO)
-        if shareable.get_header(CONTENT_TYPE) != DXO or set(encoded) != {"kind", "data", "meta"}:
-            raise HeldError("held a result: it is no data exchange object")
-        kind, data, meta = encoded["kind"], encoded["data"], dict(encoded["meta"])
-        first = {FIRST_METRICS: self._gate.passed(meta.pop(FIRST_METRICS, {}))}
-        told = (
-            {**self._gate.passed(meta), **first}
-            if first[FIRST_METRICS]
-            else self._gate.passed(meta)
-        )
+    def _passed(self, result: Any) -> Any:
+        kind, data, meta = (result[DXO][key] for key in ("kind", "data", "meta"))
+        first = {key: self._gate.passed(meta[key]) for key in meta if key == FIRST_METRICS}
+        rest = self._gate.passed({key: meta[key] for key in meta if key != FIRST_METRICS})
         if kind == METRICS:
             data = self._gate.passed(data)
-        elif self._model and kind in MODELS:
-            refuse(
-                {name: "is no array of finite numbers" for name in data if not _fits(data[name])}
-            )
         else:
-            raise HeldError(f"held a result: its kind {kind!r:.40} is not declared")
-        made = type(shareable)()
+            fits = self._model and kind in MODELS
+            refuse([name for name in data if not _fits(data[name])] if fits else [kind])
+        made = type(result)()
+        made[DXO] = {"kind": kind, "data": data, "meta": first | rest}
         made.set_header(CONTENT_TYPE, DXO)
         for name in ROUNDS:
-            value = shareable.get_header(name)
-            if type(value) is int and 0 <= value < 2**20:
-                made.set_header(name, value)
-        made[DXO] = {"kind": kind, "data": data, "meta": told}
+            if type(number := result.get_header(name)) is int and abs(number) < MOST_ROUNDS:
+                made.set_header(name, number)
         return made
 
 
 def _fits(array: Any) -> bool:
+    """Whether a value is an array of finite numbers."""
     numeric = type(array) is np.ndarray and array.dtype.kind in "fiu"
     return numeric and bool(np.isfinite(array).all())

@@ -32,7 +32,8 @@ ALL = "(all together)"
 _SPENT = ("summed epsilon", "delta", "tightest epsilon", "delta", "by", "mu", "advantage")
 BOUND_HEADING = ("data set", "hidden", "debits", *_SPENT)
 _ALLOWED = ("limit epsilon", "delta", "by", "spent epsilon", "delta", "rho")
-APPROVAL_HEADING = ("data set", "time", "plan", "approval", "by", "run")
+ACT_HEADING = ("data set", "plan", "approval", "by", "run", "time")
+KINDS = (entries.DEBIT, entries.REFUSAL, entries.LIMIT, entries.APPROVAL)
 LIMIT_HEADING = ("data set", "hidden", "period", *_ALLOWED)
 
 
@@ -74,10 +75,9 @@ def show_ledger(path: str, dataset: str | None, delta: float) -> None:
         lines += aligned(_bound_rows(pages, chosen, delta, together=dataset is None))
         limits = [(name, *_limit_cells(each)) for name in chosen for each in pages.spending(name)]
         lines += ["", *aligned([LIMIT_HEADING, *limits]), ""]
-        if approvals := [
-            _approval_cells(line) for line in pages.lines() if _is_shown(line, chosen)
-        ]:
-            lines += [*aligned([APPROVAL_HEADING, *approvals]), ""]
+        acts = [_act_cells(line) for line in pages.lines() if line.kind == entries.APPROVAL]
+        acts = [cells for cells in acts if cells[0] in chosen]
+        lines += [*aligned([ACT_HEADING, *acts]), ""] if acts else []
         lines.append(NOTES)
     show("\n".join(lines))
 
@@ -200,9 +200,7 @@ def export(path: str, form: str, output: str | None) -> None:
 def _heading(pages: Pages) -> list[str]:
     lines = pages.lines()
     kinds = [line.kind for line in lines]
-    always = (entries.DEBIT, entries.REFUSAL, entries.LIMIT)
-    shown = always + (entries.APPROVAL,) * (entries.APPROVAL in kinds)
-    counted = ", ".join(f"{kinds.count(kind)} {kind}s" for kind in shown)
+    counted = ", ".join(f"{kinds.count(kind)} {kind}s" for kind in KINDS)
     span = f"{_day(lines[0])} to {_day(lines[-1])}" if lines else "none yet"
     ahead = sum(line.clock < line.time for line in lines)
     skew = [f"clock    behind the ledger's own time in {ahead} entries"] if ahead else []
@@ -253,14 +251,9 @@ def _limit_cells(spending: Spending) -> tuple[str, ...]:
     )
 
 
-def _is_shown(line: entries.Line, chosen: Sequence[str]) -> bool:
-    return line.kind == entries.APPROVAL and line.dataset in chosen
-
-
-def _approval_cells(line: entries.Line) -> tuple[str, ...]:
-    run = "" if line.session is None else line.session[:8]
-    plan = (line.request or b"").hex()[:16]
-    return line.dataset, _day(line), plan, str(line.reason), str(line.step), run
+def _act_cells(line: entries.Line) -> tuple[str, ...]:
+    plan, run = (line.request or b"").hex()[:16], str(line.session or "")[:8]
+    return line.dataset, plan, str(line.reason), str(line.step), run, _day(line)
 
 
 def _number(value: float) -> str:

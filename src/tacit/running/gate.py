@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import math
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -29,10 +29,10 @@ from tacit.results.figure import Figure
 from tacit.running.evaluating import Setup
 from tacit.running.session.approval import Subject, answering
 from tacit.running.session.messages import MARK_BYTES
+from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk
 from tacit.running.session.toml_source import PlanError
-from tacit.running.speaking import printable
 from tacit.running.units import for_plan
 
 HELD = "this site's gate held the reply; the site's own log says why"
@@ -99,24 +99,18 @@ class Gate:
         BudgetError : where the ledger does not allow it.
         DataError : for records that cannot be used.
         """
-        desk, plan = self._desk, self._desk.plan
+        desk, plan, file = self._desk, self._desk.plan, self._desk.party_file
         desk.check_unit()
         desk.set_limit()
-        clients = for_plan(desk.records, desk.party_file.unit, plan.unit, plan.protocol)
-        setup = Setup.of(
-            clients,
-            plan.protocol,
-            per_person=plan.per_person or None,
-            federation=desk.party_file.dataset,
-            ledger=desk.party_file.ledger,
-        )
-        subject, session = Subject(desk.party_file, plan), secrets.token_hex(16)
-        with desk.alone(), Ledger(desk.party_file.ledger) as ledger:
-            self._path.unlink(missing_ok=True)
-            with answering(subject, ledger, session):
+        clients = for_plan(desk.records, file.unit, plan.unit, plan.protocol)
+        most, name, path = plan.per_person or None, file.dataset, file.ledger
+        setup = Setup.of(clients, plan.protocol, per_person=most, federation=name, ledger=path)
+        with desk.alone(), Ledger(path) as ledger:
+            (file.state / MEASURED).unlink(missing_ok=True)
+            with answering(Subject(file, plan), ledger, secrets.token_hex(16)):
                 figures = figures_of(setup.evaluated(plan.protocol))
             content = {"entry": ledger.head.hex(), "figures": figures}
-            files.write_private(self._path, json.dumps(content).encode())
+            files.write_private(file.state / MEASURED, json.dumps(content).encode())
         return figures
 
     def passed(self, values: Mapping[Any, Any]) -> dict[str, Number]:
@@ -131,28 +125,21 @@ class Gate:
         HeldError : names everything else that is among them; nothing leaves.
         """
         known: dict[str, Number] = {**self._measured, **self.constants}
-        reasons = {name: _why_held(name, value, known) for name, value in values.items()}
-        refuse({name: reason for name, reason in reasons.items() if reason})
-        return {name: known[name] for name in sorted(values)}
+        refuse(name for name, value in values.items() if not _is_same(value, known.get(name)))
+        return {name: known[name] for name in sorted(known) if name in values}
 
     @cached_property
     def _desk(self) -> PartyDesk:
-        desk = PartyDesk.open(self.party)
-        plans = map(Plan.read, desk.party_file.plans)
-        alone = next((plan for plan in plans if len(plan.parties) == 1), None)
-        if alone is None:
-            raise PlanError(f"{self.party} names no plan whose only party is this site")
-        return PartyDesk.open(self.party, alone.agreement().digest[:MARK_BYTES])
-
-    @property
-    def _path(self) -> Path:
-        return self._desk.party_file.state / MEASURED
+        for plan in map(Plan.read, PartyFile.read(self.party).plans):
+            if len(plan.parties) == 1:
+                return PartyDesk.open(self.party, plan.agreement().digest[:MARK_BYTES])
+        raise PlanError(f"{self.party} names no plan whose only party is this site")
 
     @property
     def _measured(self) -> dict[str, float]:
         """The figures of the last run, where the ledger still holds its debit; else none."""
         try:
-            held = json.loads(self._path.read_bytes())
+            held = json.loads((self._desk.party_file.state / MEASURED).read_bytes())
             with Ledger.open_readonly(self._desk.party_file.ledger) as pages:
                 pages.verify(bytes.fromhex(held["entry"]))
         except (FileNotFoundError, PlanError, BudgetError):
@@ -160,27 +147,18 @@ class Gate:
         return dict(held["figures"])
 
 
-def refuse(reasons: Mapping[Any, str]) -> None:
-    """Hold a reply in which something must not leave.
+def _is_same(value: Any, known: Number | None) -> bool:
+    return known is not None and type(value) is type(known) and bool(value == known)
 
-    Parameters
-    ----------
-    reasons : what it is, and why.
+
+def refuse(names: Iterable[Any]) -> None:
+    """Hold a reply in which something must not leave.
 
     Raises
     ------
-    HeldError : where there is anything.
+    HeldError : where there are names; the text has the first of them.
     """
-    if reasons:
-        listed = [f"{printable(repr(name))} {why}" for name, why in reasons.items()]
-        more = f", and {len(listed) - MOST_NAMED} more" * (len(listed) > MOST_NAMED)
-        raise HeldError(f"held a reply: {', '.join(listed[:MOST_NAMED])}{more}")
-
-
-def _why_held(name: Any, value: Any, known: Mapping[str, Number]) -> str:
-    """Why a value must not leave; empty where it may."""
-    if type(name) is not str or name not in known:
-        return "is not declared"
-    if type(value) is not type(known[name]):
-        return f"is no {type(known[name]).__name__}"
-    return "" if value == known[name] else "is not the value that was debited or declared"
+    listed = [repr(name)[:40] for name in names]
+    if listed:
+        named = ", ".join(listed[:MOST_NAMED])
+        raise HeldError(f"held a reply: undeclared, of another type, or not debited: {named}")

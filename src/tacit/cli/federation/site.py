@@ -289,9 +289,9 @@ def _show_terms(party: Path, show_only: bool = False) -> PartyDesk:
     desk.plan.agreement()
     preview.check_records(desk)
     if not show_only and desk.party_file.approval is not None:
-        subject = Subject(desk.party_file, desk.plan)
-        if problem := preview.approval_standing(subject).problem:
-            raise ApprovalError(f"not approved: {problem}; see: tacit approve {party}")
+        standing = preview.approval_standing(Subject(desk.party_file, desk.plan))
+        if standing.problem:
+            raise ApprovalError(f"not approved: {standing.problem}; see: tacit approve {party}")
     doubts = preview.doubts(desk)
     if is_logging():
         show(f"checked records, plan and keys; what joining means is shown by: {TERMS}")

@@ -119,18 +119,11 @@ def preview(desk: PartyDesk) -> list[tuple[str, str]]:
     desk : the party's files, opened and checked.
     """
     party_file, plan = desk.party_file, desk.plan
-    key = "" if plan.coordinator is None else plan.coordinator.hex()
-    others = ", ".join(party.name for party in plan.parties if party.name != party_file.name)
     rows = [
-        (
-            "plan",
-            f"{plan.name}, with {others or 'no other party'}; a result needs {plan.min_clients}",
-        ),
-        ("coordinator", key),
+        *_who_rows(plan, party_file.name),
         ("scores", _unit_line(desk)),
         *run_rows(plan),
     ]
-    rows += _restart_rows(plan)
     records = f"{desk.records.records:,} records in {party_file.records}"
     rows.append(("data set", f"{party_file.dataset}: {records}"))
     left_out = desk.records.left_out
@@ -143,20 +136,6 @@ def preview(desk: PartyDesk) -> list[tuple[str, str]]:
     return rows
 
 
-def _restart_rows(plan: Plan) -> list[tuple[str, str]]:
-    again = "and the same again each time a lost party makes a run or its sum start again"
-    return [("", again)] * (plan.on_loss == "restart")
-
-
-def approval_standing(subject: Subject) -> Standing:
-    """Whether a plan is approved now, by the site's ledger, which is not made for it."""
-    ledger = subject.party_file.ledger
-    if not ledger.exists():
-        return Standing(f"the ledger {ledger} is not there, and approvals are drafted in it")
-    with Ledger.open_readonly(ledger) as pages:
-        return subject.standing(pages)
-
-
 def approval_line(subject: Subject) -> str:
     """Whether a plan is approved now, in a sentence for the site's own people."""
     standing, draft = approval_standing(subject), subject.draft
@@ -164,6 +143,14 @@ def approval_line(subject: Subject) -> str:
         return f"not approved: {standing.problem}"
     left = draft.runs - len(standing.sessions)
     return f"approved by {', '.join(standing.names)}; {left} of {draft.runs} runs are left"
+
+
+def approval_standing(subject: Subject) -> Standing:
+    """Whether a plan is approved now, by the site's ledger, which is not made for it."""
+    if not subject.party_file.ledger.exists():
+        return Standing("the site's ledger, in which approvals are drafted, is not here")
+    with Ledger.open_readonly(subject.party_file.ledger) as pages:
+        return subject.standing(pages)
 
 
 def approval_page(subject: Subject, draft: Draft) -> list[tuple[str, str]]:
@@ -174,31 +161,32 @@ def approval_page(subject: Subject, draft: Draft) -> list[tuple[str, str]]:
     subject : the plan, and the site's file.
     draft : what is to be signed.
     """
-    party_file, plan, rule = subject.party_file, subject.plan, subject.rule
-    key = "" if plan.coordinator is None else plan.coordinator.hex()
-    others = ", ".join(party.name for party in plan.parties if party.name != party_file.name)
+    file, plan, rule = subject.party_file, subject.plan, subject.rule
     threats, cost = plan.protocol.threats(plan.protocol.settings), plan.guarantee
-    all_runs = "; no sum of costs protects anything"
-    if math.isfinite(cost.epsilon):
-        amount = amount_line(draft.runs * cost.epsilon, draft.runs * cost.delta)
-        all_runs = f"; together they cost at most {amount}"
+    total = amount_line(draft.runs * cost.epsilon, draft.runs * cost.delta)
     return [
-        ("plan", f"{plan.name}, digest {plan.digest.hex()[:32]}"),
-        ("who asks", f"the coordinator with the key {key}"),
-        ("with", f"{others or 'no other party'}; a result needs {plan.min_clients}"),
-        ("about", f"data set {party_file.dataset} of {party_file.name}: {party_file.records}"),
+        *_who_rows(plan, file.name),
+        ("digest", plan.digest.hex()[:32]),
+        ("about", f"data set {file.dataset} of {file.name}: {file.records}"),
         *run_rows(plan),
-        *_restart_rows(plan),
         ("server sees", threats.server),
         ("others see", threats.others),
         ("you trust", threats.trust),
         ("not hidden", threats.left_open),
-        ("how often", f"{draft.runs} runs at most{all_runs}"),
+        ("how often", f"{draft.runs} runs at most, which cost at most {total} together"),
         ("until", f"{draft.until}, the whole day in UTC"),
         ("who signs", f"{rule.needed} of {', '.join(sorted(rule.keys))}"),
         ("signed by", ", ".join(subject.signers(draft)) or "no one yet"),
         ("now", approval_line(subject)),
     ]
+
+
+def _who_rows(plan: Plan, name: str) -> list[tuple[str, str]]:
+    """Who asks, and with whom a party of this name computes."""
+    key = "" if plan.coordinator is None else plan.coordinator.hex()
+    others = ", ".join(party.name for party in plan.parties if party.name != name)
+    needs = f"{plan.name}, with {others or 'no other party'}; a result needs {plan.min_clients}"
+    return [("plan", needs), ("coordinator", key)]
 
 
 def run_rows(plan: Plan) -> list[tuple[str, str]]:
@@ -211,6 +199,9 @@ def run_rows(plan: Plan) -> list[tuple[str, str]]:
     ]
     if plan.per_person:
         rows.append(("", composition.person_line(plan.per_person, plan.guarantee.epsilon)))
+    if plan.on_loss == "restart":
+        again = "and the same again each time a lost party makes a run or its sum start again"
+        rows.append(("", again))
     return rows
 
 

@@ -5,8 +5,8 @@ set's name, the rule of who signs, the number of runs, the last day, and the ent
 ledger with which the approval was drafted. So it fits no other site, plan, data set, rule or
 draft. Only the last draft of a plan holds, and none after a revocation: both are entries of the
 ledger, which a file that is put back from a backup does not undo. The ledger's time decides about
-the last day; it never goes back. Its entry for every run that is answered names those who signed,
-and bounds the number of runs.
+the last day; it never goes back. The ledger's entry for every run names those who signed, and
+bounds the number of runs.
 
 A site's own files say who signs. An attacker who may change ``party.toml``, or who puts an older
 ledger back, is not stopped: see docs/guides/ledger.md.
@@ -15,12 +15,12 @@ ledger back, is not stopped: see docs/guides/ledger.md.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from tacit import files
 from tacit.crypto.identities import Identity, is_signed
@@ -32,10 +32,9 @@ from tacit.running.session.party_file import PartyFile, Rule
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.toml_source import PlanError
 
-KIND = "tacit-approval/1"
+KIND = b"tacit-approval/1\0"
 NOT_APPROVED = "its own site has not approved this run"
 """The only text that others read about a run that is not approved."""
-MAX_BYTES, MAX_RUNS = 2**16, 10**6
 
 
 class ApprovalError(PlanError):
@@ -44,55 +43,33 @@ class ApprovalError(PlanError):
 
 @dataclass(frozen=True)
 class Draft:
-    """What an approval's file holds.
+    """What an approval's file holds, as JSON.
 
     Parameters
     ----------
     runs : the number of runs that may be answered.
-    until : the last day, in UTC.
-    entry : the hash of the ledger's entry with which the approval was drafted.
-    signatures : by name.
+    until : the last day in UTC, as 2027-06-30.
+    entry : the hash of the ledger's entry with which the approval was drafted, hexadecimal digits.
+    signatures : hexadecimal digits by name.
+
+    Raises
+    ------
+    TypeError, ValueError : for values that are no such values.
     """
 
     runs: int
-    until: date
-    entry: bytes
-    signatures: Mapping[str, bytes] = field(default_factory=dict)
+    until: str
+    entry: str
+    signatures: dict[str, str] = field(default_factory=dict)
 
-    @classmethod
-    def read(cls, path: Path) -> Draft:
-        """The draft in a file.
-
-        Raises
-        ------
-        ApprovalError : for a file that holds none.
-        OSError : for a file that cannot be read.
-        """
-        try:
-            with path.open("rb") as file:
-                held = json.loads(file.read(MAX_BYTES))
-            if held.pop("kind") != KIND or type(held["runs"]) is not int:
-                raise ValueError
-            signatures = {name: bytes.fromhex(each) for name, each in held["signatures"].items()}
-            until = date.fromisoformat(held["until"])
-            return cls(held["runs"], until, bytes.fromhex(held["entry"]), signatures)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            raise ApprovalError(f"{path} holds no approval: draft it again") from None
-
-    def write(self, path: Path) -> None:
-        """Write the file, which others may read: it holds no secret."""
-        content = {
-            "kind": KIND,
-            "runs": self.runs,
-            "until": self.until.isoformat(),
-            "entry": self.entry.hex(),
-            "signatures": {name: each.hex() for name, each in self.signatures.items()},
-        }
-        files.write_public(path, f"{json.dumps(content, indent=1)}\n".encode())
+    def __post_init__(self) -> None:
+        if type(self.runs) is not int or self.runs < 1:
+            raise ValueError(f"runs must be a positive whole number, got {self.runs!r}")
+        date.fromisoformat(self.until)
+        _ = [bytes.fromhex(digits) for digits in dict(self.signatures).values()]
 
 
-@dataclass(frozen=True)
-class Standing:
+class Standing(NamedTuple):
     """Whether a plan is approved now.
 
     Parameters
@@ -100,11 +77,13 @@ class Standing:
     problem : why it is not, for the site alone; empty where it is.
     names : those whose signatures fit.
     sessions : the runs that were answered under the approval.
+    is_over : whether its last day has passed.
     """
 
     problem: str
     names: tuple[str, ...] = ()
     sessions: frozenset[str] = frozenset()
+    is_over: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,8 +110,8 @@ class Subject:
         rule = self.party_file.approval
         if rule is None:
             raise ApprovalError("the party's file has no table [approval] that says who approves")
-        if self._site_key in rule.keys.values():
-            raise ApprovalError("[approval] names the key of the site itself, which no person has")
+        if any(party.key in rule.keys.values() for party in self.plan.parties):
+            raise ApprovalError("[approval] names the key of a site, which no person has")
         return rule
 
     @property
@@ -142,34 +121,38 @@ class Subject:
 
     @property
     def draft(self) -> Draft | None:
-        """What is to be approved, or was; None where nothing is drafted."""
-        return Draft.read(self.path) if self.path.exists() else None
+        """What is to be approved, or was; None where nothing is drafted.
 
-    @property
-    def _site_key(self) -> bytes | None:
-        keys = {party.name: party.key for party in self.plan.parties}
-        return keys.get(self.party_file.name)
+        Raises
+        ------
+        ApprovalError : for a file that holds no draft.
+        OSError : for a file that cannot be read.
+        """
+        try:
+            return Draft(**json.loads(self.path.read_bytes())) if self.path.exists() else None
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            raise ApprovalError(f"{self.path} holds no approval: draft it again") from None
+
+    def _write(self, draft: Draft) -> Draft:
+        files.write_public(self.path, f"{json.dumps(asdict(draft), indent=1)}\n".encode())
+        return draft
 
     def words(self, draft: Draft) -> bytes:
         """What is signed."""
-        rule = self.rule
-        terms: list[Any] = [
-            [self.party_file.name, (self._site_key or b"").hex()],
-            self.plan.digest.hex(),
-            self.party_file.dataset,
-            [rule.needed, sorted((name, key.hex()) for name, key in rule.keys.items())],
-            [draft.runs, draft.until.isoformat(), draft.entry.hex()],
+        name = self.party_file.name
+        site = [
+            name,
+            [(party.key or b"").hex() for party in self.plan.parties if party.name == name],
         ]
-        return f"{KIND}\0{json.dumps(terms, separators=(',', ':'))}".encode()
+        rule = [self.rule.needed, sorted((name, key.hex()) for name, key in self.rule.keys.items())]
+        about = [self.plan.digest.hex(), self.party_file.dataset]
+        return KIND + json.dumps([site, rule, about, draft.runs, draft.until, draft.entry]).encode()
 
     def signers(self, draft: Draft) -> tuple[str, ...]:
         """The names whose signatures fit, each once."""
-        words = self.words(draft)
-        return tuple(
-            name
-            for name, key in sorted(self.rule.keys.items())
-            if is_signed(key, words, draft.signatures.get(name))
-        )
+        words, signed = self.words(draft), draft.signatures
+        keys = sorted(self.rule.keys.items())
+        return tuple(n for n, k in keys if is_signed(k, words, bytes.fromhex(signed.get(n, ""))))
 
     def name_of(self, identity: Identity) -> str:
         """The name under which the rule has a key.
@@ -178,17 +161,22 @@ class Subject:
         ------
         ApprovalError : for a key that it does not have.
         """
-        for name, key in self.rule.keys.items():
-            if key == identity.public:
-                return name
-        raise ApprovalError("[approval] does not name the owner of this key")
+        names = {key: name for name, key in self.rule.keys.items()}
+        if identity.public not in names:
+            raise ApprovalError("[approval] does not name the owner of this key")
+        return names[identity.public]
 
     def begin(self, runs: int, until: date, ledger: Ledger) -> Draft:
-        """Draft an approval, which voids every earlier one of the plan; no one has signed it."""
-        receipt = self.note(DRAFTED, ledger, ", ".join(sorted(self.rule.keys)))
-        draft = Draft(runs, until, receipt.hash)
-        draft.write(self.path)
-        return draft
+        """Draft an approval, which voids every earlier one of the plan; no one has signed it.
+
+        Raises
+        ------
+        ApprovalError : for a last day that is past.
+        """
+        if until < ledger.now().date():
+            raise ApprovalError(f"an approval's last day must not be past, got {until}")
+        entry = self.note(DRAFTED, ledger, ", ".join(sorted(self.rule.keys)))
+        return self._write(Draft(runs, until.isoformat(), entry.hash.hex()))
 
     def sign(self, draft: Draft, identity: Identity) -> Draft:
         """Add a signature to the draft's file.
@@ -197,11 +185,9 @@ class Subject:
         ------
         ApprovalError : for a key that the rule does not name.
         """
-        signature = identity.sign(self.words(draft))
+        signature = identity.sign(self.words(draft)).hex()
         signed = {**draft.signatures, self.name_of(identity): signature}
-        made = replace(draft, signatures=signed)
-        made.write(self.path)
-        return made
+        return self._write(replace(draft, signatures=signed))
 
     def note(self, act: Act, ledger: Ledger, who: str, session: str | None = None) -> Receipt:
         """Write into the ledger what became of the plan's approval; a revocation ends all of them.
@@ -210,7 +196,7 @@ class Subject:
         ------
         LedgerError : where the ledger cannot be written or does not verify.
         """
-        return ledger.approve(act, self.party_file.dataset, self.plan.digest, who[:200], session)
+        return ledger.approve(act, self.party_file.dataset, self.plan.digest, who, session)
 
     def standing(self, pages: Pages, session: str = "") -> Standing:
         """Whether the plan is approved at the ledger's time.
@@ -231,20 +217,19 @@ class Subject:
         last = acts[turns[-1]]
         if last.reason == REVOKED:
             return Standing(f"{last.step} ended the approval on {instant(last.time):%Y-%m-%d}")
-        if last.hash != draft.entry:
+        if last.hash.hex() != draft.entry:
             return Standing(f"{self.path} is not the approval that was drafted last")
         names, needed = self.signers(draft), self.rule.needed
-        unfit = ", ".join(sorted(set(draft.signatures) - set(names)))
-        if len(names) < needed:
-            rest = f"; of other terms, or of none who may sign: {unfit}" if unfit else ""
-            return Standing(f"signed by {len(names)} of the {needed} that are needed{rest}", names)
         sessions = frozenset(str(line.session) for line in acts[turns[-1] + 1 :])
-        problem = ""
-        if pages.now().date() > draft.until:
+        problem, is_over = "", pages.now().date() > date.fromisoformat(draft.until)
+        if len(names) < needed:
+            unfit = ", ".join(sorted(set(draft.signatures) - set(names))) or "none"
+            problem = f"signed by {len(names)} of the {needed} needed; signatures unfit: {unfit}"
+        elif is_over:
             problem = f"the approval ended on {draft.until}"
         elif session not in sessions and len(sessions) >= draft.runs:
             problem = f"all {draft.runs} approved runs were answered"
-        return Standing(problem, names, sessions)
+        return Standing(problem, names, sessions, is_over)
 
 
 @contextmanager
@@ -262,10 +247,10 @@ def answering(subject: Subject, ledger: Ledger, session: str) -> Iterator[None]:
     if subject.party_file.approval is None:
         yield
         return
-    standing, draft = subject.standing(ledger, session), subject.draft
+    standing = subject.standing(ledger, session)
+    if standing.is_over:
+        subject.note(REVOKED, ledger, "the last day")
     if standing.problem:
-        if standing.names and draft is not None and ledger.now().date() > draft.until:
-            subject.note(REVOKED, ledger, "the last day")
         raise ApprovalError(standing.problem)
     yield
     if session not in standing.sessions:

@@ -28,7 +28,7 @@ from tacit.data.engines.opening import (
     stored_clients,
 )
 from tacit.data.engines.stored import StoredClients
-from tacit.ledger.entries import Limit, check_name
+from tacit.ledger.entries import Limit
 from tacit.protocol.settings import changed_settings
 from tacit.running.session import toml_source
 
@@ -255,11 +255,7 @@ def _rule(source: toml_source.Source) -> Rule | None:
     given = table.values.get("keys")
     if not (isinstance(given, dict) and given):
         table.refuse("keys", 'keys must name who approves, as { ada = "64 hexadecimal digits" }')
-    named = toml_source.Table(source, "approval", given)
-    for name in given:
-        with named.about(name):
-            check_name("a name", name)
-    keys = {name: named.key(name) or b"" for name in given}
+    keys = {name: toml_source.Table(source, "approval", given).key(name) or b"" for name in given}
     if len({*keys.values()}) < len(keys):
         table.refuse("keys", "two names have one key: everyone who approves needs another key")
     return Rule(table.whole("needed", len(keys), 1, len(keys)), keys)
