@@ -22,6 +22,7 @@ from tacit.flower import GatedApp
 from tacit.ledger.entries import LimitError
 from tacit.nvflare import GateFilter
 from tacit.running.gate import HELD, Gate, HeldError
+from tacit.running.session.debits import DeclinedError
 from tests.running import desks as disk
 from tests.running.test_flower import task
 
@@ -97,14 +98,17 @@ def test_only_what_was_debited_leaves(gated: Gated) -> None:
     assert made == {"__headers__": {"__content_type__": "DXO", "current_round": 2}, "DXO": encoded}
 
 
-@pytest.mark.parametrize("lost", ["ledger.db", "budget"])
-def test_without_a_debit_nothing_leaves(tmp_path: Path, lost: str) -> None:
+@pytest.mark.parametrize("reason", [LimitError, DeclinedError, None])
+def test_without_a_debit_nothing_leaves(tmp_path: Path, reason: Any) -> None:
     party, figures = measured(tmp_path)
-    if lost == "budget":
-        with pytest.raises(LimitError):
+    if reason is DeclinedError:
+        with party.open("a") as file:
+            file.write(f'[approval]\nneeded = 1\nkeys = {{ ada = "{"0" * 64}" }}\n')
+    if reason:
+        with pytest.raises(reason):
             Gate(party).measure()
     else:
-        (party.parent / lost).unlink()
+        (party.parent / "ledger.db").unlink()
     with pytest.raises(HeldError, match="'tacit-auc'"):
         Gate(party).passed(figures)
 

@@ -10,13 +10,14 @@ Five lines in a ServerApp that trains with Flower::
     print(result.evaluate_metrics_serverapp[3]["tacit-auc"])
 
 The ClientApp answers tacit's messages besides its own, from the scores that it wrote in its
-evaluation::
+evaluation, and lets out no metric that its site's ledger has not debited::
+
+    app = GatedApp(constants={"num-examples": 1}, model="arrays")
+
+Another ClientApp registers the two answers, and its metrics stay as they are, not private::
 
     app.query("hello")(tacit.running.flower.hello)
     app.query("letter")(tacit.running.flower.answer)
-
-Training and Flower's own metrics stay as they are: they are not private. A site whose ClientApp is
-a ``GatedApp`` lets out no metric that its ledger has not debited.
 """
 
 from __future__ import annotations
@@ -163,10 +164,6 @@ class GatedApp(ClientApp):  # type: ignore[misc]  # Flower's types are not check
     constants : as ``Gate`` takes them: ``{"num-examples": 1}`` weighs all sites the same.
     model : the name of the record of arrays that training sends; empty for none.
     options : those of Flower's ``ClientApp``.
-
-    Raises
-    ------
-    ValueError : for a constant that is no finite number.
     """
 
     def __init__(
@@ -174,7 +171,6 @@ class GatedApp(ClientApp):  # type: ignore[misc]  # Flower's types are not check
     ) -> None:
         super().__init__(**options)
         self._constants, self._model = constants or {}, model
-        Gate("", self._constants)
 
     def __call__(self, message: Message, context: Context) -> Message:
         """The reply to a message, gated."""

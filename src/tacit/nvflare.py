@@ -37,10 +37,6 @@ class GateFilter(Filter):  # type: ignore[misc]  # NVFLARE's types are not check
     constants : as ``Gate`` takes them, for metrics and for what describes them, as
         ``{"NUM_STEPS_CURRENT_ROUND": 1}``.
     model : whether weights may leave, which are not private.
-
-    Raises
-    ------
-    ValueError : for a constant that is no finite number.
     """
 
     def __init__(

@@ -168,9 +168,8 @@ class Accounts:
         return None
 
     def datasets(self) -> list[str]:
-        """All data sets with limits, debits or approvals, by name."""
-        approved = {line.dataset for line in self.approvals}
-        return sorted(self.windows.keys() | self._debits.keys() | approved)
+        """All data sets with limits or debits, by name."""
+        return sorted(self.windows.keys() | self._debits.keys())
 
     def history(self, dataset: str | None = None) -> Counter[Cost]:
         """What was spent about a data set, or about all together: each cost, how often."""

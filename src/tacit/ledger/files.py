@@ -269,11 +269,8 @@ class Pages:
     def approvals(self, dataset: str, plan: bytes) -> list[entries.Line]:
         """What became of the approvals of a plan for a data set, in order (``Ledger.approve``)."""
         with self._read():
-            return [
-                line
-                for line in self._accounts.approvals
-                if (line.dataset, line.request) == (dataset, plan)
-            ]
+            acts = self._accounts.approvals
+            return [act for act in acts if (act.dataset, act.request) == (dataset, plan)]
 
     def now(self, clock: Clock = time.time) -> datetime:
         """The ledger's time, which is never before its last entry, whatever the clock says."""

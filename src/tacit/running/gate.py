@@ -38,7 +38,6 @@ from tacit.running.units import for_plan
 HELD = "this site's gate held the reply; the site's own log says why"
 """The only text that others read: names of metrics may say something of records, too."""
 MEASURED = "measured.json"
-MOST_NAMED = 8
 
 Number = int | float
 
@@ -67,25 +66,17 @@ def figures_of(result: Evaluation) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Gate:
-    """What may leave a site beside tacit's own messages.
+    """What may leave a site, apart from tacit's own messages.
 
     Parameters
     ----------
     party : the party's file.
     constants : numbers that the site declares, by name: they are the same whatever its records are.
-
-    Raises
-    ------
-    ValueError : for a constant that is no finite number.
+        Anything but an integer or a floating-point number is held.
     """
 
     party: str | Path
     constants: Mapping[str, Number] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for name, value in self.constants.items():
-            if type(value) not in (int, float) or not math.isfinite(value):
-                raise ValueError(f"constant {name!r} must be a finite number, got {value!r}")
 
     def measure(self) -> dict[str, float]:
         """The figures of one run over the site's records alone, which the gate then lets out.
@@ -95,7 +86,8 @@ class Gate:
 
         Raises
         ------
-        PlanError : without such a plan, or without the approval that the party's file demands.
+        PlanError : without such a plan.
+        DeclinedError : without the approval that the party's file demands.
         BudgetError : where the ledger does not allow it.
         DataError : for records that cannot be used.
         """
@@ -148,7 +140,8 @@ class Gate:
 
 
 def _is_same(value: Any, known: Number | None) -> bool:
-    return known is not None and type(value) is type(known) and bool(value == known)
+    """Whether a value is this number, which NaN never is."""
+    return type(value) is type(known) in (int, float) and bool(value == known)
 
 
 def refuse(names: Iterable[Any]) -> None:
@@ -160,5 +153,5 @@ def refuse(names: Iterable[Any]) -> None:
     """
     listed = [repr(name)[:40] for name in names]
     if listed:
-        named = ", ".join(listed[:MOST_NAMED])
+        named = ", ".join(listed[:8])
         raise HeldError(f"held a reply: undeclared, of another type, or not debited: {named}")

@@ -292,12 +292,7 @@ def roster_code(plan: Plan) -> str:
     ------
     PlanError : where a key is missing.
     """
-    agreement = plan.agreement()
-    sites = [
-        [party.name, key.hex()] for party, key in zip(plan.parties, agreement.parties, strict=True)
-    ]
-    words = [plan.name, sites, agreement.digest.hex()]
-    return federation_code(json.dumps(words, separators=(",", ":")).encode())
+    return federation_code(plan.words)
 
 
 def _file(kind: str, fields: Mapping[str, Any]) -> bytes:

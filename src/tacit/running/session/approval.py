@@ -1,12 +1,12 @@
 """Approvals: k of n named keys of a site sign a plan before the site answers it.
 
-A signature is over all that an approval allows: the site and its key, the plan's digest, the data
-set's name, the rule of who signs, the number of runs, the last day, and the entry of the site's
-ledger with which the approval was drafted. So it fits no other site, plan, data set, rule or
-draft. Only the last draft of a plan holds, and none after a revocation: both are entries of the
-ledger, which a file that is put back from a backup does not undo. The ledger's time decides about
-the last day; it never goes back. The ledger's entry for every run names those who signed, and
-bounds the number of runs.
+A signature is over all that an approval allows: the site, the plan's digest, which covers the
+site's key, the data set's name, the rule of who signs, the number of runs, the last day, and the
+entry of the site's ledger with which the approval was drafted. So it fits no other site, plan, data
+set, rule or draft. Only the last draft of a plan holds, and none after a revocation: both are
+entries of the ledger, which a file that is put back from a backup does not undo. The ledger's time
+decides about the last day; it never goes back. The ledger's entry for every run names those who
+signed, and bounds the number of runs.
 
 A site's own files say who signs. An attacker who may change ``party.toml``, or who puts an older
 ledger back, is not stopped: see docs/guides/ledger.md.
@@ -117,7 +117,8 @@ class Subject:
     @property
     def path(self) -> Path:
         """The approval's file."""
-        return self.party_file.approvals / f"{self.plan.digest.hex()[:32]}.json"
+        ledger = self.party_file.ledger
+        return ledger.with_name(f"{ledger.stem}-approvals") / f"{self.plan.digest.hex()[:32]}.json"
 
     @property
     def draft(self) -> Draft | None:
@@ -139,14 +140,9 @@ class Subject:
 
     def words(self, draft: Draft) -> bytes:
         """What is signed."""
-        name = self.party_file.name
-        site = [
-            name,
-            [(party.key or b"").hex() for party in self.plan.parties if party.name == name],
-        ]
         rule = [self.rule.needed, sorted((name, key.hex()) for name, key in self.rule.keys.items())]
-        about = [self.plan.digest.hex(), self.party_file.dataset]
-        return KIND + json.dumps([site, rule, about, draft.runs, draft.until, draft.entry]).encode()
+        about = [self.party_file.name, self.plan.digest.hex(), self.party_file.dataset, rule]
+        return KIND + json.dumps([about, draft.runs, draft.until, draft.entry]).encode()
 
     def signers(self, draft: Draft) -> tuple[str, ...]:
         """The names whose signatures fit, each once."""
@@ -242,7 +238,7 @@ def answering(subject: Subject, ledger: Ledger, session: str) -> Iterator[None]:
 
     Raises
     ------
-    ApprovalError : for a run that is not approved; the block is not entered.
+    DeclinedError : for a run that is not approved, caused by the reason for the site alone.
     """
     if subject.party_file.approval is None:
         yield
@@ -251,7 +247,7 @@ def answering(subject: Subject, ledger: Ledger, session: str) -> Iterator[None]:
     if standing.is_over:
         subject.note(REVOKED, ledger, "the last day")
     if standing.problem:
-        raise ApprovalError(standing.problem)
+        raise debits.DeclinedError(NOT_APPROVED) from ApprovalError(standing.problem)
     yield
     if session not in standing.sessions:
         subject.note(ANSWERED, ledger, ", ".join(standing.names), session)
@@ -261,10 +257,7 @@ def guarded(guard: debits.Guard, subject: Subject, ledger: Ledger) -> debits.Gua
     """The guard, which declines what is not approved."""
 
     def checked(debit: debits.Debit) -> debits.Debited | None:
-        try:
-            with answering(subject, ledger, debit.session.hex()):
-                return guard(debit)
-        except ApprovalError as error:
-            raise debits.DeclinedError(NOT_APPROVED) from error
+        with answering(subject, ledger, debit.session.hex()):
+            return guard(debit)
 
     return checked

@@ -176,11 +176,6 @@ class PartyFile:
         return self.ledger.with_name(f"{self.ledger.stem}-state")
 
     @property
-    def approvals(self) -> Path:
-        """The folder of the approvals of its plans."""
-        return self.ledger.with_name(f"{self.ledger.stem}-approvals")
-
-    @property
     def results(self) -> Path:
         """The folder of the figures that the party learned in runs."""
         return self.ledger.with_name(f"{self.ledger.stem}-results")

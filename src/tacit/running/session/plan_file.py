@@ -100,9 +100,21 @@ class Plan:
         ------
         PlanError : where a key is missing.
         """
-        names = [party.name for party in self.parties]
-        words = [self.name, names, self.agreement().digest.hex(), self.on_loss]
-        return sha256(json.dumps(words).encode()).digest()
+        return sha256(self.words + self.on_loss.encode()).digest()
+
+    @property
+    def words(self) -> bytes:
+        """The plan's name, its parties' names and keys, and the digest of what they sign.
+
+        Raises
+        ------
+        PlanError : where a key is missing.
+        """
+        agreement = self.agreement()
+        named = zip(self.parties, agreement.parties, strict=True)
+        sites = [[party.name, key.hex()] for party, key in named]
+        words = [self.name, sites, agreement.digest.hex()]
+        return json.dumps(words, separators=(",", ":")).encode()
 
     @classmethod
     def read(cls, path: str | Path) -> Plan:
