@@ -22,12 +22,12 @@ Another ClientApp registers the two answers, and its metrics stay as they are, n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tacit.results.evaluation import Evaluation
-from tacit.running.gate import HELD, Gate, Number, figures_of, refuse
+from tacit.running.gate import HELD, Constants, Gate, figures_of, refuse
 from tacit.running.session.coordinator import RunError, concluded
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import read_identity
@@ -146,15 +146,13 @@ class Measured(Strategy):  # type: ignore[misc]  # Flower's types are not checke
 
 
 ANSWERS = {flower.HELLO: flower.hello, flower.MESSAGE: flower.answer}
-METRICS = "metrics"
-"""The name under which a gated reply has its metric record, whatever it was called before."""
 
 
 class GatedApp(ClientApp):  # type: ignore[misc]  # Flower's types are not checked
     """A ClientApp that lets out only what its site declares and its ledger has debited.
 
     It answers tacit's messages itself: no other code has a say in what they hold. Of every other
-    reply it passes on one record of metrics, as ``Gate.passed`` has it, and after training the
+    reply it passes on one record, ``metrics``, as ``Gate.passed`` has it, and after training the
     model, in arrays of the names, shapes and types that the server sent. The model is not private.
     Everything else is held, also an error's text: the server reads one fixed sentence, and the
     node's log names what was held.
@@ -166,11 +164,9 @@ class GatedApp(ClientApp):  # type: ignore[misc]  # Flower's types are not check
     options : those of Flower's ``ClientApp``.
     """
 
-    def __init__(
-        self, constants: Mapping[str, Number] | None = None, model: str = "", **options: Any
-    ) -> None:
+    def __init__(self, constants: Constants = None, model: str = "", **options: Any) -> None:
         super().__init__(**options)
-        self._constants, self._model = constants or {}, model
+        self._constants, self._model = constants, model
 
     def __call__(self, message: Message, context: Context) -> Message:
         """The reply to a message, gated."""
@@ -190,8 +186,8 @@ class GatedApp(ClientApp):  # type: ignore[misc]  # Flower's types are not check
         """The content of a reply, made new of what may leave; a model is shaped as the sent one."""
         passed, held = RecordDict(), []
         for name, record in reply.content.items():
-            if isinstance(record, MetricRecord) and METRICS not in passed:
-                passed[METRICS] = MetricRecord(gate.passed(dict(record)))
+            if isinstance(record, MetricRecord) and "metrics" not in passed:
+                passed["metrics"] = MetricRecord(gate.passed(dict(record)))
             elif sent and name == self._model and _shapes(record) == sent:
                 arrays = {key: Array(array.numpy()) for key, array in record.items()}
                 passed[name] = ArrayRecord(arrays)

@@ -8,13 +8,11 @@ filter that raises makes NVFLARE's client send an error code in the place of the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tacit.running.gate import HELD, Gate, HeldError, Number, refuse
+from tacit.running.gate import HELD, Constants, Gate, HeldError, refuse
 from tacit.running.speaking import tell_owner
 
 try:
@@ -39,11 +37,9 @@ class GateFilter(Filter):  # type: ignore[misc]  # NVFLARE's types are not check
     model : whether weights may leave, which are not private.
     """
 
-    def __init__(
-        self, party: str, constants: Mapping[str, Number] | None = None, model: bool = False
-    ) -> None:
+    def __init__(self, party: str, constants: Constants = None, model: bool = False) -> None:
         super().__init__()
-        self._gate, self._model = Gate(Path(party), constants or {}), model
+        self._gate, self._model = Gate(party, constants), model
 
     def process(self, shareable: Any, fl_ctx: Any) -> Any:
         """The result of a task, made new of what may leave.
@@ -78,5 +74,5 @@ class GateFilter(Filter):  # type: ignore[misc]  # NVFLARE's types are not check
 
 def _fits(array: Any) -> bool:
     """Whether a value is an array of finite numbers."""
-    numeric = type(array) is np.ndarray and array.dtype.kind in "fiu"
-    return numeric and bool(np.isfinite(array).all())
+    is_numeric = type(array) is np.ndarray and array.dtype.kind in "fiu"
+    return is_numeric and bool(np.isfinite(array).all())

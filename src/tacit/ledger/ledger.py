@@ -193,7 +193,6 @@ class Ledger(Pages):
         ------
         LedgerError : where the ledger cannot be written or does not verify.
         """
-        entries.check_name("dataset", dataset)
         said = {"dataset": dataset, "request": plan, "step": who, "session": session}
         with self._write() as clock:
             return self._append(entries.APPROVAL, clock, epsilon=0.0, delta=0.0, reason=act, **said)

@@ -16,7 +16,7 @@ import json
 import math
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,7 @@ HELD = "this site's gate held the reply; the site's own log says why"
 MEASURED = "measured.json"
 
 Number = int | float
+Constants = Mapping[str, Number] | None
 
 
 class HeldError(ValueError):
@@ -76,7 +77,7 @@ class Gate:
     """
 
     party: str | Path
-    constants: Mapping[str, Number] = field(default_factory=dict)
+    constants: Constants = None
 
     def measure(self) -> dict[str, float]:
         """The figures of one run over the site's records alone, which the gate then lets out.
@@ -116,7 +117,7 @@ class Gate:
         ------
         HeldError : names everything else that is among them; nothing leaves.
         """
-        known: dict[str, Number] = {**self._measured, **self.constants}
+        known: dict[str, Number] = {**self._measured, **(self.constants or {})}
         refuse(name for name, value in values.items() if not _is_same(value, known.get(name)))
         return {name: known[name] for name in sorted(known) if name in values}
 
@@ -151,7 +152,6 @@ def refuse(names: Iterable[Any]) -> None:
     ------
     HeldError : where there are names; the text has the first of them.
     """
-    listed = [repr(name)[:40] for name in names]
+    listed = ", ".join([repr(name)[:40] for name in names][:8])
     if listed:
-        named = ", ".join(listed[:8])
-        raise HeldError(f"held a reply: undeclared, of another type, or not debited: {named}")
+        raise HeldError(f"held a reply: undeclared, of another type, or not debited: {listed}")

@@ -53,9 +53,8 @@ def approve(
     file = PartyFile.read(party)
     subject = Subject(file, Plan.read(plan or file.plan))
     if revoke is not None:
-        name = subject.name_of(read_identity(revoke))
         with Ledger(file.ledger) as ledger:
-            subject.note(REVOKED, ledger, name)
+            subject.note(REVOKED, ledger, subject.name_of(read_identity(revoke)))
     if runs is not None and until is not None:
         with Ledger(file.ledger) as ledger:
             subject.begin(runs, until.date(), ledger)

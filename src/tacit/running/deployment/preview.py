@@ -162,8 +162,8 @@ def approval_page(subject: Subject, draft: Draft) -> list[tuple[str, str]]:
     draft : what is to be signed.
     """
     file, plan, rule = subject.party_file, subject.plan, subject.rule
-    threats, cost = plan.protocol.threats(plan.protocol.settings), plan.guarantee
-    total = amount_line(draft.runs * cost.epsilon, draft.runs * cost.delta)
+    threats = plan.protocol.threats(plan.protocol.settings)
+    total = amount_line(draft.runs * plan.guarantee.epsilon, draft.runs * plan.guarantee.delta)
     return [
         *_who_rows(plan, file.name),
         ("digest", plan.digest.hex()[:32]),
@@ -183,10 +183,9 @@ def approval_page(subject: Subject, draft: Draft) -> list[tuple[str, str]]:
 
 def _who_rows(plan: Plan, name: str) -> list[tuple[str, str]]:
     """Who asks, and with whom a party of this name computes."""
-    key = "" if plan.coordinator is None else plan.coordinator.hex()
     others = ", ".join(party.name for party in plan.parties if party.name != name)
     needs = f"{plan.name}, with {others or 'no other party'}; a result needs {plan.min_clients}"
-    return [("plan", needs), ("coordinator", key)]
+    return [("plan", needs), ("coordinator", (plan.coordinator or b"").hex())]
 
 
 def run_rows(plan: Plan) -> list[tuple[str, str]]:

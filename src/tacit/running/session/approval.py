@@ -54,7 +54,7 @@ class Draft:
 
     Raises
     ------
-    TypeError, ValueError : for values that are no such values.
+    AttributeError, TypeError, ValueError : for values of other kinds.
     """
 
     runs: int
@@ -63,10 +63,8 @@ class Draft:
     signatures: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if type(self.runs) is not int or self.runs < 1:
-            raise ValueError(f"runs must be a positive whole number, got {self.runs!r}")
-        date.fromisoformat(self.until)
-        _ = [bytes.fromhex(digits) for digits in dict(self.signatures).values()]
+        digits = self.signatures.values()
+        _ = (self.runs + 0, date.fromisoformat(self.until), *map(bytes.fromhex, digits))
 
 
 class Standing(NamedTuple):
@@ -163,14 +161,7 @@ class Subject:
         return names[identity.public]
 
     def begin(self, runs: int, until: date, ledger: Ledger) -> Draft:
-        """Draft an approval, which voids every earlier one of the plan; no one has signed it.
-
-        Raises
-        ------
-        ApprovalError : for a last day that is past.
-        """
-        if until < ledger.now().date():
-            raise ApprovalError(f"an approval's last day must not be past, got {until}")
+        """Draft an approval, which voids every earlier one of the plan; no one has signed it."""
         entry = self.note(DRAFTED, ledger, ", ".join(sorted(self.rule.keys)))
         return self._write(Draft(runs, until.isoformat(), entry.hash.hex()))
 
