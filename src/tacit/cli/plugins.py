@@ -40,6 +40,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "serve": "Start the server of PLAN, and keep it running until interrupted.",
         "run": "Run PLAN once, with the parties that are connected, and print the result.",
         "status": "Show PLAN's server: who is connected, and how the latest runs ended.",
+        "doctor": "Find what is wrong in FOLDER or on the way to the server, and who mends it.",
     },
     "Take part in one": {
         "accept": "Make a site's folder and keys from INVITATION, and the answer that goes back.",
@@ -68,6 +69,7 @@ MODULES: Mapping[str, str] = {
     **dict.fromkeys(("serve", "run", "status"), "federation.serving"),
     **dict.fromkeys(("accept", "join"), "federation.site"),
     "approve": "federation.approving",
+    "doctor": "federation.doctor",
 }
 """The modules of commands that are in no module of their own name."""
 

@@ -273,8 +273,7 @@ def _address(party: Path, server: str | None) -> str | None:
     named = PartyFile.read(party).server
     if named is None:
         return None
-    host, port = named
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return letters.address_of(*named)
 
 
 def _show_terms(party: Path, show_only: bool = False) -> PartyDesk:

@@ -179,6 +179,14 @@ def invite(
     return invitation
 
 
+def invitations(coordinator: Coordinator) -> list[letters.Invitation]:
+    """The last invitation of every site that was invited."""
+    folder = coordinator.private / INVITATIONS
+    return [
+        letters.Invitation.of_bytes(path.read_bytes()) for path in sorted(folder.glob("*.json"))
+    ]
+
+
 def check_open(coordinator: Coordinator, answer: letters.Answer) -> None:
     """Refuse an answer to no open invitation.
 

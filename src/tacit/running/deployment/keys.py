@@ -56,12 +56,35 @@ def stored_node_key(path: Path) -> Path:
     """
     form = serialization.PrivateFormat.OpenSSH
     files.create_private(path, _private_pem(ec.generate_private_key(CURVE), form))
+    public = path.with_name(f"{path.name}.pub")
+    files.write_public(public, public_node_key(path))
+    return public
+
+
+def public_node_key(path: Path) -> bytes:
+    """The public part of the node key in a file, as one line.
+
+    Raises
+    ------
+    KeyFileError : for a file without such a key, or that others may read.
+    FileNotFoundError : where there is none.
+    """
     files.check_private(path, KeyFileError)
     secret = partial(serialization.load_ssh_private_key, path.read_bytes(), None)
     key = _loaded(secret, ec.EllipticCurvePrivateKey, f"{path} holds no node key")
-    public = path.with_name(f"{path.name}.pub")
-    files.write_public(public, _public_line(key.public_key()))
-    return public
+    return _public_line(key.public_key())
+
+
+def read_tls_key(path: Path) -> None:
+    """Refuse a file that holds no private key, or that others may read.
+
+    Raises
+    ------
+    KeyFileError : for such a file.
+    """
+    files.check_private(path, KeyFileError)
+    secret = partial(serialization.load_pem_private_key, path.read_bytes(), None)
+    _loaded(secret, ec.EllipticCurvePrivateKey, f"{path} holds no key of a server")
 
 
 def checked_node_key(content: bytes, source: str | Path) -> bytes:
@@ -198,8 +221,12 @@ def hosts_of(certificate: Path) -> tuple[str, ...]:
     ------
     ValueError : for a file that is no certificate.
     """
-    parsed = x509.load_pem_x509_certificate(certificate.read_bytes())
-    names = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return names_of(x509.load_pem_x509_certificate(certificate.read_bytes()))
+
+
+def names_of(certificate: x509.Certificate) -> tuple[str, ...]:
+    """The names and addresses that a parsed certificate is for."""
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     return tuple(str(name.value) for name in names)
 
 

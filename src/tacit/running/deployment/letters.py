@@ -127,6 +127,17 @@ def host_of(address: str) -> str:
     return address.rpartition(":")[0].strip("[]")
 
 
+def address_of(host: str, port: int) -> str:
+    """Host and port in one text, with an address of IPv6 in brackets.
+
+    Examples
+    --------
+    >>> address_of("::1", 8443)
+    '[::1]:8443'
+    """
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 class LetterError(ValueError):
     """A file that is not the invitation, answer or roster that it should be."""
 

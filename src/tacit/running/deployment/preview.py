@@ -18,6 +18,7 @@ from tacit.protocol.conversation import ClientState, Protocol
 from tacit.results.text import protocol_line
 from tacit.running.session.approval import Draft, Standing, Subject
 from tacit.running.session.debits import limit_line
+from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk
 from tacit.running.spending import counted_clients
@@ -228,15 +229,25 @@ def _cost_line(cost: Cost) -> str:
     return f"at most {amount_line(cost.epsilon, cost.delta)}; hides {HIDES[cost.adjacency]}"
 
 
-def _ledger_lines(desk: PartyDesk, cost: Cost) -> list[str]:
-    """What every limit leaves, and for how many runs that is enough."""
-    party_file = desk.party_file
+def spendings_of(party_file: PartyFile) -> list[Spending]:
+    """What was spent under every limit of a party's records; under that of its file before a run.
+
+    Raises
+    ------
+    LedgerError, OSError : for a ledger that cannot be read.
+    """
     spendings: list[Spending] = []
     if party_file.ledger.exists():
         with Ledger.open_readonly(party_file.ledger) as pages:
             spendings = pages.spending(party_file.dataset)
     if not spendings and party_file.limit is not None:
         spendings = [Spending(party_file.limit, 0.0, 0.0, 0.0, 0)]
+    return spendings
+
+
+def _ledger_lines(desk: PartyDesk, cost: Cost) -> list[str]:
+    """What every limit leaves, and for how many runs that is enough."""
+    spendings = spendings_of(desk.party_file)
     if not spendings:
         return ["sets no limit for this data set: nothing will be answered (tacit ledger limit)"]
     return [limit_line(spending, cost) for spending in spendings]

@@ -16,10 +16,11 @@ from typing import Any
 
 from tacit import files
 from tacit.operating.answers import Operated, gauge, takes_writes
-from tacit.running.deployment.door import check_closed, write_token
+from tacit.running.deployment.door import NODES_FILE, check_closed, write_token
 from tacit.running.deployment.flower_programs import guards, programs
 from tacit.running.deployment.flower_programs.template import start_template
 from tacit.running.deployment.keys import Certificates, KeyFileError, checked_node_key, ends_of
+from tacit.running.deployment.letters import address_of
 from tacit.running.speaking import LOG_PREFIX
 
 CONNECTION = "tacit"
@@ -113,14 +114,14 @@ class Coordinator:
     def registered(self) -> dict[str, dict[str, str]]:
         """The nodes that may connect: name, key and Flower's number."""
         try:
-            known = json.loads((self.private / "nodes.json").read_text(encoding="utf-8"))
+            known = json.loads((self.private / NODES_FILE).read_text(encoding="utf-8"))
         except FileNotFoundError:
             return {}
         return dict(known)
 
     def note_registered(self, nodes: dict[str, dict[str, str]]) -> None:
         """Write down who may connect."""
-        files.write_private(self.private / "nodes.json", json.dumps(nodes, indent=2).encode())
+        files.write_private(self.private / NODES_FILE, json.dumps(nodes, indent=2).encode())
 
 
 def alone(folder: Path) -> contextlib.AbstractContextManager[None]:
@@ -219,21 +220,21 @@ def register_nodes(coordinator: Coordinator, tell: programs.Tell | None = None) 
     KeyFileError : for a file that holds no node key.
     DeploymentError : when the server refuses one.
     """
-    node_keys = _node_keys(coordinator.nodes)
+    keys = node_keys(coordinator.nodes)
     known = coordinator.registered()
     flower = coordinator.flower(tell)
-    for name in [name for name, node in known.items() if node_keys.get(name) != node["key"]]:
+    for name in [name for name, node in known.items() if keys.get(name) != node["key"]]:
         flower.call("flwr", "supernode", "unregister", known[name]["node"], CONNECTION)
         del known[name]
         coordinator.note_registered(known)
-    new = [name for name in node_keys if name not in known]
+    new = [name for name in keys if name not in known]
     with ThreadPoolExecutor(max_workers=3) as pool:
         calls = {
             name: pool.submit(_register, flower, coordinator.nodes / f"{name}.pub", name)
             for name in new
         }
     done = {name: call.result() for name, call in calls.items() if call.exception() is None}
-    known |= {name: {"key": node_keys[name], "node": number} for name, number in done.items()}
+    known |= {name: {"key": keys[name], "node": number} for name, number in done.items()}
     coordinator.note_registered(known)
     for name in new:
         calls[name].result()
@@ -254,15 +255,20 @@ def runs_of(coordinator: Coordinator, tell: programs.Tell | None = None) -> list
     return list(coordinator.flower(tell).call("flwr", "list", CONNECTION)["runs"])
 
 
-def _node_keys(folder: Path) -> dict[str, str]:
-    """The public node keys in a folder, by name."""
-    node_keys: dict[str, str] = {}
+def node_keys(folder: Path) -> dict[str, str]:
+    """The public node keys in a folder, by name.
+
+    Raises
+    ------
+    KeyFileError : for a file that holds no node key, or another node's.
+    """
+    keys: dict[str, str] = {}
     for path in sorted(folder.glob("*.pub")):
         key = checked_node_key(path.read_bytes(), path).decode().strip()
-        if key in node_keys.values():
+        if key in keys.values():
             raise KeyFileError(f"{path} holds the key of another node")
-        node_keys[path.stem] = key
-    return node_keys
+        keys[path.stem] = key
+    return keys
 
 
 def _register(flower: programs.Flower, key: Path, name: str) -> str:
@@ -272,11 +278,10 @@ def _register(flower: programs.Flower, key: Path, name: str) -> str:
 
 def _write_connection(coordinator: Coordinator, host: str, port: int) -> None:
     """The configuration with which ``flwr`` finds the server."""
-    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     authority = json.dumps(str(coordinator.certificates.authority), ensure_ascii=False)
     text = (
         f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\n'
-        f'address = "{address}"\nroot-certificates = {authority}\n'
+        f'address = "{address_of(host, port)}"\nroot-certificates = {authority}\n'
     )
     files.write_public(coordinator.private / "flower" / "config.toml", text.encode())
     files.write_private(coordinator.private / "address.json", json.dumps([host, port]).encode())

@@ -14,9 +14,10 @@ import shutil
 import socket
 import ssl
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -103,9 +104,7 @@ def checked_roster(content: bytes, invitation: letters.Invitation, folder: Path)
     """
     number, text = letters.read_roster(content, invitation.coordinator)
     new, invited = Plan.parsed(text, "the roster"), Plan.parsed(invitation.plan, "the invitation")
-    others = replace(new, **{name: getattr(invited, name) for name in MAY_CHANGE})
-    settings = [(each.protocol.name, each.protocol.settings) for each in (new, invited)]
-    if others != invited or settings[0] != settings[1] or new.min_clients < invited.min_clients:
+    if not has_settings_of(invited, new):
         raise letters.LetterError(
             "the coordinator's plan has other settings now than its invitation: agree on them, "
             "and accept a new invitation into a new folder"
@@ -114,7 +113,7 @@ def checked_roster(content: bytes, invitation: letters.Invitation, folder: Path)
     if {party.name: party.key for party in new.parties}.get(invitation.site) != public:
         raise letters.LetterError(f"the roster has another key under the name {invitation.site!r}")
     new.agreement()
-    last = _last_taken(folder, invitation.coordinator)
+    last = last_taken(folder, invitation.coordinator)
     if last is not None and number < last.number:
         raise letters.LetterError(
             f"the roster has the number {number} and is older than the last that this site took, "
@@ -128,7 +127,16 @@ def checked_roster(content: bytes, invitation: letters.Invitation, folder: Path)
     return text
 
 
-def _last_taken(folder: Path, coordinator: bytes) -> letters.NumberedPlan | None:
+def has_settings_of(invited: Plan, new: Plan) -> bool:
+    """Whether a site that was invited to one plan may take another, whatever its sites are."""
+    others = replace(new, **{name: getattr(invited, name) for name in MAY_CHANGE})
+    settings = [(each.protocol.name, each.protocol.settings) for each in (new, invited)]
+    return (
+        others == invited and settings[0] == settings[1] and new.min_clients >= invited.min_clients
+    )
+
+
+def last_taken(folder: Path, coordinator: bytes) -> letters.NumberedPlan | None:
     """The roster that a site took last; None before the first."""
     path = folder / ROSTER_FILE
     try:
@@ -175,10 +183,14 @@ class Reached(NamedTuple):
     ----------
     status : of HTTP.
     content : the answer's body.
+    headers : of the answer, by names in small letters.
+    certificate : of the server, in DER.
     """
 
     status: int
     content: bytes
+    headers: Mapping[str, str] = MappingProxyType({})
+    certificate: bytes = b""
 
 
 def proxy_for(server: str) -> str:
@@ -191,14 +203,16 @@ def proxy_for(server: str) -> str:
     return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
 
 
-def ask(server: str, authority: Path, token: str = "") -> Reached:
+def ask(server: str, authority: Path | None, token: str = "", here: bool = False) -> Reached:
     """Ask a server once for its roster.
 
     Parameters
     ----------
     server : host and port.
-    authority : the certificate of the server's authority.
+    authority : the certificate of the server's authority; None takes any certificate, to see which
+        it is, and shows no token.
     token : of an invitation; empty to see only whether the server answers.
+    here : whether the server is this machine's: no proxy is used, and it may have another name.
 
     Raises
     ------
@@ -209,17 +223,26 @@ def ask(server: str, authority: Path, token: str = "") -> Reached:
     programs.require_flower()
     import httpx  # noqa: PLC0415 -- comes with Flower
 
-    context = ssl.create_default_context(cafile=str(authority))
+    context = ssl.create_default_context(cafile=None if authority is None else str(authority))
+    context.check_hostname = authority is not None and not here
+    if authority is None:
+        context.verify_mode = ssl.CERT_NONE
     seconds = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
-    headers = {ROSTER_HEADER: token} if token else {}
+    headers = {ROSTER_HEADER: token} if token and authority is not None else {}
+    url = f"https://{server}{ROSTER_PATH}"
     try:
-        with httpx.Client(verify=context, timeout=seconds) as client:
-            said = client.get(f"https://{server}{ROSTER_PATH}", headers=headers)
+        with (
+            httpx.Client(verify=context, timeout=seconds, trust_env=not here) as client,
+            client.stream("GET", url, headers=headers) as said,
+        ):
+            connection = said.extensions["network_stream"].get_extra_info("ssl_object")
+            certificate = connection.getpeercert(True)  # in DER
+            said.read()
     except (httpx.HTTPError, OSError) as error:
         raise _translated(error, server) from None
     if len(said.content) > letters.MAX_LETTER:
         raise programs.UnreachableError(f"{server} sends more than a roster")
-    return Reached(said.status_code, said.content)
+    return Reached(said.status_code, said.content, dict(said.headers), certificate)
 
 
 def reach(
@@ -256,14 +279,21 @@ def _translated(error: Exception, server: str) -> programs.DeploymentError:
     )
 
 
+UNKNOWN_NAME, NOTHING_LISTENS = "does not know the name", "nothing listens there"
+NO_ANSWER, NO_TLS = "no answer in", "what listens there does not speak TLS"
+"""Reasons for which a server cannot be reached."""
+
+
 def _reason(causes: list[BaseException], through_proxy: bool) -> str:
     if any(isinstance(cause, socket.gaierror) for cause in causes):
         named = "proxy" if through_proxy else "server"
-        return f"this machine does not know the name of the {named}"
+        return f"this machine {UNKNOWN_NAME} of the {named}"
     if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
-        return "the connection is refused: nothing listens there"
+        return f"the connection is refused: {NOTHING_LISTENS}"
     if any("timeout" in type(cause).__name__.lower() for cause in causes):
-        return f"no answer in {CONNECT_SECONDS:.0f} s"
+        return f"{NO_ANSWER} {CONNECT_SECONDS:.0f} s"
+    if any(isinstance(cause, ssl.SSLError) for cause in causes):
+        return NO_TLS
     first = causes[0]
     return f"{str(first) or type(first).__name__:.120}"
 

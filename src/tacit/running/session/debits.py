@@ -213,12 +213,12 @@ def limit_line(spending: Spending, cost: Cost) -> str:
     limit = spending.limit
     span = "" if limit.period is None else f" in any {limit.period.days} days"
     allowed = f"epsilon {limit.epsilon:g}{span} at {limit.adjacency.value} adjacency"
-    enough = _runs_left(spending, cost)
+    enough = runs_left(spending, cost)
     left = "any number of runs" if enough is None else f"{enough} more run{'s' * (enough != 1)}"
     return f"allows {allowed}; {spending.epsilon:g} spent; enough for {left}"
 
 
-def _runs_left(spending: Spending, cost: Cost) -> int | None:
+def runs_left(spending: Spending, cost: Cost) -> int | None:
     """How many more runs basic composition allows; None for any number."""
     limit = spending.limit
     if math.isinf(limit.epsilon):

@@ -11,6 +11,7 @@ import pytest
 
 from tacit.running.deployment import door
 from tacit.running.deployment.flower_programs import programs
+from tacit.running.deployment.flower_programs.programs import versions
 from tacit.running.deployment.inviting import publish_roster
 from tacit.running.deployment.site import RefusedError, ask, proxy_for, reach
 from tests.running.deployment.joining.studies import (
@@ -115,7 +116,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
 
 def door_of(study: Study, clock: Callable[[], float]) -> door.RosterDoor:
     closed = door.Door(lambda *_: None, "machine")  # type: ignore[arg-type]
-    return door.RosterDoor(closed, study.coordinator.private, clock)
+    return door.RosterDoor(closed, study.coordinator.private, versions(), clock)
 
 
 def test_the_roster_is_for_invited_sites(study: Study) -> None:

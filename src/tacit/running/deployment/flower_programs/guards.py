@@ -36,7 +36,7 @@ from tacit import files
 from tacit.running.deployment.door import NODES, Door, RosterDoor, Token, token_path
 from tacit.running.deployment.flower_programs import launcher
 from tacit.running.deployment.flower_programs.holding import MIN_WAIT, Arrivals, Holding, Waits
-from tacit.running.deployment.flower_programs.programs import FOLDER, end_with_owner
+from tacit.running.deployment.flower_programs.programs import FOLDER, end_with_owner, versions
 
 NAME = "tacit-federation"
 SERVER = "tacit.running.flower:server"
@@ -190,7 +190,7 @@ def _guard(name: str) -> None:
     if name == "flower-superlink":
         door = _behind(Door, token=token.read_text(), open_to=(NODES,))
         _wrap("flwr.superlink.main", "create_app", door)
-        roster = _behind(RosterDoor, private=token.parent.parent)
+        roster = _behind(RosterDoor, private=token.parent.parent, versions=versions())
         _wrap("flwr.superlink.main", "create_app", roster)
         _wrap("flwr.superlink.main", "create_app", _holding)
         _wrap(LOGS, "LOG_STREAM_INTERVAL", lambda seconds: min(seconds, LOG_WAIT))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -25,6 +26,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NoReturn, Self, TypeVar
 
+from tacit import __version__
 from tacit.operating import logs
 
 OWNER = "TACIT_OWNER"
@@ -100,6 +102,11 @@ def require_flower() -> None:
         raise ImportError(
             "federations run on Flower, which is not installed: pip install 'tacit[federation]'"
         )
+
+
+def versions() -> dict[str, str]:
+    """The versions of this package and of Flower, which both sides of a federation must share."""
+    return {"tacit": __version__, "flwr": importlib.metadata.version("flwr")}
 
 
 def free_port() -> int:

@@ -1,0 +1,330 @@
+"""What is wrong with a party's or a coordinator's folder, or on the way to the server.
+
+Every check is one that ``tacit join`` or ``tacit serve`` makes too before it goes on. Here all are
+made, within a time limit, and each failure names who mends it.
+
+A finding is for a mail. No record, count, key, token, code or password is in it: the sentences of
+errors about records, which may quote them, are left out, and a ledger says only whether it allows
+another run.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import shutil
+import threading
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from tacit import files
+from tacit.data.errors import DataError
+from tacit.ledger.entries import LedgerError
+from tacit.operating.answers import takes_writes
+from tacit.running.deployment import door, inviting, keys, letters, preview, probing, server, site
+from tacit.running.deployment.flower_programs import programs
+from tacit.running.deployment.probing import COORDINATOR, SITE, TroubleError, UnknownError
+from tacit.running.session.approval import Subject
+from tacit.running.session.debits import runs_left
+from tacit.running.session.party_file import PartyFile
+from tacit.running.session.plan_file import Plan
+from tacit.running.session.service import PartyDesk, read_identity
+from tacit.running.session.toml_source import PlanError
+
+SECONDS = 8.0
+"""Time after which checks that have not ended are given up."""
+LEAST_FREE = 2**28
+"""Bytes that a disk must have left."""
+DIGEST_LENGTH = 16
+"""Hexadecimal digits that are shown of a plan's digest."""
+PARTY_FILE = "party.toml"
+SENTENCES = (
+    *(PlanError, letters.LetterError, keys.KeyFileError, LedgerError),
+    *(programs.DeploymentError, ImportError),
+)
+"""Errors whose text holds words of configuration, and nothing of a record."""
+REMEDY = f"{SITE}: as it says; put back what is lost, or have {COORDINATOR} invite again"
+Check = Callable[[], str]
+"""Says in words that something is as it should be, or raises an error."""
+DryRound = Callable[[Plan], str]
+"""Runs a plan's protocol on this machine with made-up records, and says how that went."""
+
+
+class Finding(NamedTuple):
+    """What one check found.
+
+    Parameters
+    ----------
+    topic, says : what was checked, and what was found.
+    state : whether it is as it should be; ``"unknown"`` where that could not be checked.
+    remedy : who mends it, and how; empty where nothing fails.
+    """
+
+    topic: str
+    says: str
+    state: Literal["ok", "failing", "unknown"] = "ok"
+    remedy: str = ""
+
+
+def examined(home: Path, groups: Sequence[Mapping[str, Check]]) -> list[Finding]:
+    """The findings of groups of checks side by side, within ``SECONDS``.
+
+    What is not ``ok`` ends its group.
+
+    Parameters
+    ----------
+    home : the folder, which is left out of paths.
+    groups : checks by topic.
+    """
+    found: list[list[Finding]] = [[] for _ in groups]
+
+    def examine(checks: Mapping[str, Check], findings: list[Finding]) -> None:
+        for topic, check in checks.items():
+            findings.append(_finding(topic, check, home))
+            if findings[-1].state != "ok":
+                return
+
+    ends, pairs = time.monotonic() + SECONDS, list(zip(groups, found, strict=True))
+    threads = [threading.Thread(target=examine, args=pair, daemon=True) for pair in pairs]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they count records
+        for thread in threads:
+            thread.start()
+        for thread, (checks, findings) in zip(threads, pairs, strict=True):
+            thread.join(max(ends - time.monotonic(), 0.0))
+            if thread.is_alive():
+                topic = list(checks)[len(findings)]
+                findings.append(Finding(topic, f"not known within {SECONDS:.0f} s", "unknown"))
+    return [each for findings in found for each in findings]
+
+
+def _finding(topic: str, check: Check, home: Path) -> Finding:
+    try:
+        return Finding(topic, check())
+    except UnknownError as error:
+        return Finding(topic, str(error), "unknown")
+    except TroubleError as error:
+        return Finding(topic, str(error), "failing", error.remedy)
+    except OSError as error:
+        says = f"{Path(str(error.filename or topic)).name}: {error.strerror}"
+    except SENTENCES as error:
+        says = str(error).replace(f"{home.resolve()}/", "").replace(f"{home}/", "")
+    except Exception as error:  # its text may quote a record
+        says = f"the check itself failed with {type(error).__name__}"
+    return Finding(topic, says.replace(str(home.resolve()), "this folder"), "failing", REMEDY)
+
+
+def examine_party(home: Path, address: str | None, dry_round: DryRound) -> list[Finding]:
+    """Findings about a party's folder, and its way to the server.
+
+    Parameters
+    ----------
+    home : the folder.
+    address : host and port of the server; None for the one in the party's file.
+    dry_round : runs a plan's protocol without the party's records.
+
+    Raises
+    ------
+    PlanError, LetterError : for a party's file, or an invitation, that cannot be read.
+    """
+    party = _Party(home, PartyFile.read(home / PARTY_FILE), site.invitation_in(home))
+    file = party.file
+    alone: dict[str, Check] = {
+        "software": _software,
+        "identity key": partial(_private, file.identity, read_identity),
+        "node key": partial(_private, home / "node.key", keys.public_node_key),
+        "plan": party.plan,
+        "disk": partial(_disk, home, file.ledger.parent, file.state),
+        "records": party.records,
+        "ledger": party.ledger,
+        "dry round": lambda: dry_round(Plan.read(file.plan)),
+    }
+    return examined(home, [*({topic: alone[topic]} for topic in alone), party.way(address)])
+
+
+def examine_coordinator(home: Path, dry_round: DryRound) -> list[Finding]:
+    """Findings about a coordinator's folder, and its server.
+
+    Parameters
+    ----------
+    home : the folder, with plan.toml.
+    dry_round : runs a plan's protocol on this machine.
+    """
+    plan = home / site.PLAN_FILE
+    centre = server.Coordinator.of(plan)
+    alone: dict[str, Check] = {
+        "software": _software,
+        "identity key": partial(_private, centre.identity, read_identity),
+        "TLS key": partial(_private, centre.certificates.key, keys.read_tls_key),
+        "certificate": partial(_certificate, centre),
+        "plan": partial(_coordinators_plan, plan, centre),
+        "disk": partial(_disk, home, centre.private),
+        "dry round": lambda: dry_round(Plan.read(plan)),
+    }
+    found = examined(home, [*({topic: alone[topic]} for topic in alone), _server_here(centre)])
+    return [each._replace(remedy=each.remedy.replace(SITE, COORDINATOR)) for each in found]
+
+
+def _software() -> str:
+    programs.require_flower()
+    return f"{probing.listed(programs.versions())}, Python {platform.python_version()}"
+
+
+def _private(path: Path, read: Callable[[Path], object]) -> str:
+    read(path)
+    return f"{path.name} can be read, and by its owner only"
+
+
+def _disk(*folders: Path) -> str:
+    """Whether folders take files, and their disk has room."""
+    for folder in filter(Path.exists, folders):
+        free, room = shutil.disk_usage(folder).free, f"{SITE}: make room on the disk"
+        try:
+            takes_writes(folder)
+        except OSError as error:
+            remedy = f"{room}, or let the user who runs tacit write there"
+            raise TroubleError(f"{folder.name} takes no files: {error.strerror}", remedy) from None
+        if free < LEAST_FREE:
+            raise TroubleError(f"{free >> 20} MiB are free, {LEAST_FREE >> 20} are needed", room)
+    return "takes files, and has room"
+
+
+@dataclass(frozen=True)
+class _Party:
+    """A party's folder, its file, and the invitation that it accepted; None for none."""
+
+    home: Path
+    file: PartyFile
+    invitation: letters.Invitation | None
+
+    def plan(self) -> str:
+        """Whether the plan is complete, names this party's key, and is that of its roster."""
+        plan, path = Plan.read(self.file.plan), self.file.plan
+        if self.invitation and not plan.is_complete:
+            remedy = f"{SITE}: take it with tacit join, once {COORDINATOR} has admitted all sites"
+            raise TroubleError("no roster has come yet", remedy)
+        PartyDesk.open(self.home / PARTY_FILE)
+        if self.file.approval and preview.approval_standing(Subject(self.file, plan)).problem:
+            remedy = f"{SITE}: see why, and who has to sign: tacit approve {PARTY_FILE}"
+            raise TroubleError("it is not approved by the people that this site names", remedy)
+        last = self.invitation and site.last_taken(self.home, self.invitation.coordinator)
+        if last and not site.is_agreed(last.plan, path.read_text(encoding="utf-8")):
+            says = f"{path.name} was changed: it is not the plan of the last roster"
+            raise TroubleError(says, f"{SITE}: put {path.name} back")
+        return _shown(plan) + (f", roster {last.number}" if last else "")
+
+    def records(self) -> str:
+        """Whether the records can be read and suit the plan; nothing else of them is said."""
+        source = self.file.records
+        name = source.name if isinstance(source, Path) else str(source)
+        remedy = f"{SITE}: put it back, or name another in {PARTY_FILE}, under [data]"
+        try:
+            preview.check_records(PartyDesk.open(self.home / PARTY_FILE))
+        except PlanError:
+            raise UnknownError("not read: they, the plan or the keys do not fit") from None
+        except (DataError, OSError) as error:
+            says, column = str(error), re.search(r"no column '([^']*)'", str(error))
+            if column and f'"{column[1]}"' in (self.home / PARTY_FILE).read_text(encoding="utf-8"):
+                raise TroubleError(f"{name} has no column {column[1]!r}", remedy) from None
+            if re.search("No such file|no file is found|does not exist", says):
+                raise TroubleError(f"{name} is not there", remedy) from None
+            remedy = f"{SITE}: see why, on a screen: tacit join --check {PARTY_FILE}"
+            raise TroubleError(f"{name} cannot be used", remedy) from None
+        return f"{name} can be read, and fits the plan"
+
+    def ledger(self) -> str:
+        """Whether the ledger can be read, and allows another run; not what is spent."""
+        spendings, cost = preview.spendings_of(self.file), Plan.read(self.file.plan).guarantee
+        remedy = f"{SITE}: see what is spent: tacit join --check {PARTY_FILE}; tacit ledger limit"
+        if not spendings:
+            raise TroubleError("no limit is set, so that nothing is answered", remedy)
+        if any(runs_left(each, cost) == 0 for each in spendings):
+            raise TroubleError("the limit does not allow another run", remedy)
+        key = self.file.ledger.with_name(f"{self.file.ledger.name}.key")
+        if key.exists():
+            files.check_private(key, keys.KeyFileError)
+        return "the limit allows another run"
+
+    def way(self, address: str | None) -> dict[str, Check]:
+        """Checks of the way to the server, and of what it tells a site that it invited."""
+        named = address or (self.file.server and letters.address_of(*self.file.server))
+        if not named:
+            raise PlanError(f"{PARTY_FILE} names no server: name it with --server HOST:PORT")
+        invited = self.invitation and (self.invitation.token, self.invitation.server)
+        way = probing.Way(named, self.home / site.AUTHORITY_FILE, *(invited or ()))
+        return {
+            **way.checks(),
+            "roster": partial(self._roster, way),
+            "node key there": partial(self._node_key, way),
+        }
+
+    def _roster(self, way: probing.Way) -> str:
+        """Whether the server's roster is the one that this site took."""
+        if self.invitation is None or way.told.status == door.NOT_YET:
+            remedy = f"{COORDINATOR}: tacit admit with the answers of the sites that are missing"
+            raise TroubleError("not all sites are admitted yet", remedy)
+        text = site.checked_roster(way.told.content, self.invitation, self.home)
+        if not site.is_agreed(text, (self.home / site.PLAN_FILE).read_text(encoding="utf-8")):
+            remedy = f"{SITE}: compare its code with the other sites by phone: tacit join"
+            raise TroubleError("the server's is not the one that this site took", remedy)
+        return "the server's is this site's plan"
+
+    def _node_key(self, way: probing.Way) -> str:
+        """Whether the server lets this site's node key in."""
+        own = keys.public_node_key(self.home / "node.key").decode()
+        if way.what_it_tells()["node"] != door.key_digest(own):
+            remedy = f"{COORDINATOR}: tacit admit with this site's answer, or tacit invite --again"
+            raise TroubleError("the server does not let this key in", remedy)
+        return "the server lets it in"
+
+
+def _shown(plan: Plan) -> str:
+    return f"{plan.name}, digest {plan.agreement().digest.hex()[:DIGEST_LENGTH]}"
+
+
+def _coordinators_plan(path: Path, centre: server.Coordinator) -> str:
+    """Whether the plan has all keys, and is what sites were invited to."""
+    plan, nodes = Plan.read(path), server.node_keys(centre.nodes)
+    if lacking := [each.name for each in plan.parties if not (each.key and each.name in nodes)]:
+        remedy = f"{COORDINATOR}: tacit invite, then tacit admit"
+        raise TroubleError(f"keys are missing of {', '.join(lacking)}", remedy)
+    if plan.coordinator != read_identity(centre.identity).public:
+        raise PlanError(f"{path} names another coordinator than {centre.identity}")
+    invited = {
+        each.site: Plan.parsed(each.plan, each.site) for each in inviting.invitations(centre)
+    }
+    if others := [name for name in invited if not site.has_settings_of(invited[name], plan)]:
+        remedy = f"{COORDINATOR}: undo the change, or tacit invite --again {' '.join(others)}"
+        raise TroubleError(f"its settings are not those that {', '.join(others)} got", remedy)
+    return _shown(plan)
+
+
+def _certificate(centre: server.Coordinator) -> str:
+    """Whether the certificate on disk is right for the addresses that sites were given."""
+    tls = centre.certificates
+    hosts = {letters.host_of(each.server) for each in inviting.invitations(centre)}
+    content = x509.load_pem_x509_certificate(tls.certificate.read_bytes())
+    der, now = content.public_bytes(Encoding.DER), datetime.now(UTC)
+    return probing.check_certificate(der, tls.authority, sorted(hosts), now)
+
+
+def _server_here(centre: server.Coordinator) -> dict[str, Check]:
+    """Checks of the server of this machine: it answers, and has this software."""
+    try:
+        host, port = centre.address()
+    except programs.DeploymentError:
+        return {"server": lambda: f"{centre.address()}"}
+    token = door.token_path(centre.private / "flower")
+    shown = token.read_text(encoding="ascii") if token.exists() else ""
+    address, authority = letters.address_of(host, port), centre.certificates.authority
+    way = probing.Way(address, authority, shown, here=True)
+    return {"server": way.port, "versions": way.versions}

@@ -1,0 +1,313 @@
+"""`tacit doctor` names what is wrong, and who mends it, and its output may be sent by mail."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tacit import __version__
+from tacit.crypto.identities import Identity
+from tacit.ledger.entries import Entry
+from tacit.ledger.ledger import Ledger
+from tacit.privacy.cost import Adjacency, Cost
+from tacit.running.deployment import door, keys, probing
+from tacit.running.deployment.flower_programs import programs
+from tacit.running.deployment.site import take_roster
+from tests.running.deployment.joining import studies
+from tests.running.deployment.joining.studies import Study, connect_proxy, quick_codes, tls_server
+from tests.terminal import run
+
+uvicorn = pytest.importorskip("uvicorn")
+RECORDS = "score,label\n0.2,0\n0.8,1\n0.7,1\n"
+PASSWORD = "not-for-a-mail"  # noqa: S105 -- looked for in the output
+
+
+@dataclass
+class Case:
+    """A federation in which something goes wrong."""
+
+    study: Study
+    patch: pytest.MonkeyPatch
+    port: int
+    open: ExitStack
+    runs: bool = True
+
+    @property
+    def home(self) -> Path:
+        return self.study.folder / "a"
+
+    def write(self, name: str, old: str, new: str) -> None:
+        """Replace what a pattern finds in a file of site a, or as FOLDER/NAME."""
+        path = self.study.folder / name if "/" in name else self.home / name
+        text, count = re.subn(old, new, path.read_text(), count=1)
+        assert count, name
+        path.write_text(text)
+
+    def serve_at(self, address: str) -> None:
+        self.write("party.toml", r'server = ".*"', f'server = "{address}"')
+
+    def proxy(self, port: int) -> None:
+        self.patch.setenv("https_proxy", f"http://user:{PASSWORD}@127.0.0.1:{port}")
+
+
+@contextmanager
+def serving(study: Study, port: int) -> Iterator[None]:
+    """The coordinator's server, as a stranger and an invited site meet it."""
+    tls, private = study.coordinator.certificates, study.coordinator.private
+    write = private / "flower"
+    write.mkdir(parents=True, exist_ok=True)
+    door.write_token(write)
+    closed = door.Door(lambda *_: None, "machine")  # type: ignore[arg-type]
+    app = door.RosterDoor(closed, private, programs.versions())
+    config = uvicorn.Config(
+        app,
+        "0.0.0.0",  # noqa: S104 -- the address of a test
+        port,
+        lifespan="off",
+        log_level="critical",
+        ws="none",
+        ssl_keyfile=str(tls.key),
+        ssl_certfile=str(tls.certificate),
+    )
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        assert thread.is_alive()
+        time.sleep(0.01)
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture
+def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Case]:
+    port = programs.free_port()
+    for name in ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(studies, "SERVER", f"localhost:{port}")
+    quick_codes(monkeypatch)
+    with ExitStack() as running:
+        yield Case(complete(tmp_path), monkeypatch, port, running)
+
+
+def complete(folder: Path) -> Study:
+    """A study whose three sites took the roster, and whose nodes the server lets in."""
+    study = Study.new(folder)
+    content = study.complete()
+    plan = study.plan.read_text()
+    nodes = {}
+    for name in "abc":
+        take_roster(content, plan, folder / name)
+        (folder / name / "records.csv").write_text(RECORDS)
+        line = keys.public_node_key(folder / name / "node.key").decode()
+        nodes[name] = {"key": line.strip(), "node": "1"}
+    study.coordinator.note_registered(nodes)
+    address = f'["127.0.0.1", {studies.SERVER.rpartition(":")[2]}]'
+    (study.coordinator.private / "address.json").write_text(address)
+    return study
+
+
+def examined(case: Case, folder: str = "a") -> tuple[int, str]:
+    """The exit status and the output of the command, which is typed and must be quick."""
+    if case.runs:
+        case.open.enter_context(serving(case.study, case.port))
+    began = time.monotonic()
+    with case.open:
+        result = run("doctor", case.study.folder / folder)
+    assert time.monotonic() - began < 10
+    return result.exit_code, result.output
+
+
+@pytest.mark.parametrize("folder", ["a", "centre"])
+def test_nothing_fails_where_nothing_is_wrong(case: Case, folder: str) -> None:
+    status, said = examined(case, folder)
+    assert (status, "failing" in said, "unknown" in said) == (0, False, False), said
+
+
+def expired(case: Case) -> None:
+    case.patch.setattr(keys, "VALID", timedelta(minutes=-30))
+    keys.make_certificates(case.study.coordinator.certificates, ["localhost"])
+    shutil.copy(case.study.coordinator.certificates.authority, case.home / "ca.crt")
+
+
+def decrypted(case: Case) -> None:
+    """A proxy that ends TLS itself, with a certificate of its own authority."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(keys, "AUTHORITY", "Some Proxy")
+        port, _ = case.open.enter_context(tls_server(case.study.folder / "proxy"))
+    case.proxy(case.open.enter_context(connect_proxy(port))[0])
+
+
+def a_day_ahead(case: Case, days: int = 1) -> None:
+    case.patch.setattr(probing, "time", SimpleNamespace(time=lambda: time.time() + days * 86_400))
+
+
+def another_identity(case: Case) -> None:
+    (case.home / "identity.key").write_text(Identity.generate().to_bytes().hex())
+
+
+def another_node_key(case: Case) -> None:
+    (case.home / "node.key").unlink()
+    keys.stored_node_key(case.home / "node.key")
+
+
+def full(case: Case) -> None:
+    case.open.enter_context(serving(case.study, case.port))
+    case.runs = False
+
+    def refuse(file: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    case.patch.setattr(os, "fsync", refuse)
+
+
+def little_room(case: Case) -> None:
+    case.patch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2**20))
+
+
+def spent(case: Case) -> None:
+    with Ledger(case.home / "ledger.db") as ledger:
+        ledger.limit("my-records", 1.0)
+        cost = Cost(1.0, adjacency=Adjacency.RECORD)
+        ledger.debit(Entry("my-records", bytes(32), "p", "s", "run", bytes(32), cost))
+
+
+def not_running(case: Case) -> None:
+    case.runs = False
+
+
+def no_tls(case: Case) -> None:
+    case.runs = False
+    case.open.enter_context(connect_proxy(port=case.port))
+
+
+def another_authority(case: Case) -> None:
+    keys.make_certificates(case.study.coordinator.certificates, ["localhost"])
+
+
+def other_version(case: Case) -> None:
+    case.open.enter_context(serving(case.study, case.port))
+    case.runs = False
+    told = programs.versions()
+    case.patch.setattr(programs, "versions", lambda: {**told, "tacit": "0.0"})
+
+
+def late_site(case: Case) -> None:
+    case.study.admitted("d")
+    case.study.complete()
+
+
+def invited_again(case: Case) -> None:
+    case.study.invited("a", again=True)
+
+
+def state_is_a_file(case: Case) -> None:
+    (case.home / "ledger-state").write_text("")
+
+
+def damaged(case: Case) -> None:
+    (case.home / "ledger.db").write_text("no ledger")
+
+
+def other_name(case: Case) -> None:
+    case.write("centre/server/invitations/a.json", "localhost", "other.example")
+
+
+def centre_changed(case: Case) -> None:
+    case.write("centre/plan.toml", "epsilon = 1", "epsilon = 2")
+
+
+def removed(name: str) -> Callable[[Case], None]:
+    return lambda case: (case.study.folder / name).unlink()
+
+
+def written(name: str, old: str, new: str) -> Callable[[Case], None]:
+    return lambda case: case.write(name, old, new)
+
+
+def at(address: str) -> Callable[[Case], None]:
+    return lambda case: case.serve_at(address.format(port=case.port))
+
+
+SITE, CENTRE, NETWORK = "this site", "the coordinator", "the network"
+STATES: dict[str, tuple[Callable[[Case], None], str, str, str]] = {
+    "expired certificate": (expired, "certificate", "has expired", CENTRE),
+    "wrong name": (at("127.0.0.2:{port}"), "certificate", "not for 127.0.0.2", CENTRE),
+    "wrong port": (at("localhost:9"), "port", "nothing listens", SITE),
+    "proxy eats TLS": (decrypted, "certificate", "'Some Proxy'", NETWORK),
+    "proxy dead": (lambda case: case.proxy(9), "port", "proxy 127.0.0.1:9", SITE),
+    "clock ahead": (a_day_ahead, "clock", "ahead of the server", SITE),
+    "clock behind": (partial(a_day_ahead, days=-1), "clock", "s behind the server", SITE),
+    "other version": (other_version, "versions", f"the server has tacit {__version__}", SITE),
+    "unreadable key": (
+        written("identity.key", ".*", "not a key"),
+        "identity key",
+        "no identity",
+        SITE,
+    ),
+    "open key": (lambda case: (case.home / "node.key").chmod(0o644), "node key", "644", SITE),
+    "key gone": (removed("a/identity.key"), "identity key", "No such file", SITE),
+    "keys of another roster": (another_identity, "plan", "does not name the key", SITE),
+    "another node key": (another_node_key, "node key there", "does not let", CENTRE),
+    "plan changed": (written("plan.toml", "epsilon = 1", "epsilon = 2"), "plan", "changed", SITE),
+    "new roster": (late_site, "roster", "not the one that this site took", SITE),
+    "roster missing": (removed("centre/server/roster.json"), "roster", "not all sites", CENTRE),
+    "invitation replaced": (invited_again, "versions", "does not know this invitation", CENTRE),
+    "full disk": (full, "disk", "No space left on device", SITE),
+    "little room": (little_room, "disk", "1 MiB are free", SITE),
+    "state not writable": (state_is_a_file, "disk", "ledger-state takes no files", SITE),
+    "file gone": (removed("a/records.csv"), "records", "records.csv is not there", SITE),
+    "column gone": (written("records.csv", "label", "x"), "records", "no column 'label'", SITE),
+    "bad record": (written("records.csv", "0.8", "O.8"), "records", "cannot be used", SITE),
+    "limit spent": (spent, "ledger", "does not allow another run", SITE),
+    "no limit": (written("party.toml", "(?s)\\[limit.*", ""), "ledger", "no limit is set", SITE),
+    "ledger damaged": (damaged, "ledger", "ledger.db", SITE),
+    "host unknown": (at("no-such-host.invalid:1"), "name", "no-such-host.invalid", SITE),
+    "not running": (not_running, "port", "nothing listens", CENTRE),
+    "no TLS": (no_tls, "port", "does not speak TLS", CENTRE),
+    "other federation": (another_authority, "certificate", "another federation's", CENTRE),
+    "no authority": (removed("a/ca.crt"), "certificate", "ca.crt is missing", SITE),
+}
+HERE: dict[str, tuple[Callable[[Case], None], str, str, str]] = {
+    "expired certificate": (expired, "certificate", "has expired", CENTRE),
+    "wrong name": (other_name, "certificate", "not for localhost, other.example", CENTRE),
+    "key gone": (removed("centre/nodes/b.pub"), "plan", "keys are missing of b", CENTRE),
+    "plan changed": (centre_changed, "plan", "not those that a, b, c got", CENTRE),
+    "not running": (not_running, "server", "nothing listens", CENTRE),
+    "other version": (other_version, "versions", f"the server has tacit {__version__}", CENTRE),
+}
+
+
+@pytest.mark.parametrize("state", [*STATES, *(f"centre: {name}" for name in HERE)])
+def test_each_state_is_named_with_who_mends_it(case: Case, state: str) -> None:
+    side, _, name = state.rpartition(": ")
+    change, topic, says, who = (HERE if side else STATES)[name]
+    change(case)
+    status, said = examined(case, side or "a")
+    failing = re.findall(r"^failing +(.*)\n +(.*)$", said, re.MULTILINE)
+    assert status == 1, said
+    assert any(
+        line.startswith(topic) and says in line and remedy.startswith(who)
+        for line, remedy in failing
+    ), said
+    secrets = [PASSWORD, "O.8", str(case.study.folder)]
+    for path in case.study.folder.rglob("*"):
+        if path.suffix in (".key", ".token") and path.is_file():
+            secrets.append(path.read_text(errors="replace").strip() or PASSWORD)
+    assert not [secret for secret in secrets if str(secret) in said]
