@@ -16,7 +16,7 @@ import click
 import pytest
 
 from tacit.cli import main
-from tacit.operating.answers import Operated, telling
+from tacit.operating import Operated, telling
 from tacit.running.deployment.flower_programs.programs import free_port
 from tacit.running.deployment.server import PORT
 
@@ -70,11 +70,12 @@ def test_the_steps_that_need_no_engine_run() -> None:
 
 
 def test_it_runs_on_the_usual_port_as_an_ordinary_user_or_the_owner_of_its_folder() -> None:
-    assert (steps("USER"), steps("EXPOSE"), steps("STOPSIGNAL")) == (
-        ["tacit"],
-        [str(PORT)],
-        ["SIGTERM"],
-    )
+    found = [*steps("USER"), *steps("EXPOSE"), *steps("STOPSIGNAL")]
+    assert found == [
+        "tacit",
+        f"{PORT}",
+        "SIGTERM",
+    ]
     assert {service["user"] for service in services().values()} == {"${TACIT_USER:-10001:10001}"}
     assert "/data" in next(line for line in steps("RUN") if line.startswith("install"))
 

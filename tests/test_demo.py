@@ -12,9 +12,7 @@ from tacit.cli import main
 README = Path(__file__).parents[1] / "README.md"
 
 
-def test_the_demo_prints_tables_and_saves_a_picture_and_a_report(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_demo_prints_and_saves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(main, ["demo", "--seed", "0"], catch_exceptions=False)
     assert result.exit_code == 0, result.stderr
@@ -74,9 +72,7 @@ def test_the_demo_without_its_extras(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert result.stderr.endswith("pip install 'tacit[demo]'\n")
 
 
-def test_the_picture_is_checked_before_anything_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_picture_is_checked_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demonstration, "demonstrate", lambda seed: pytest.fail("demonstrated"))
     for flag, name in (
         ("--plot", "demo.xyz"),

@@ -20,9 +20,7 @@ WRITERS: dict[Writer, int] = {
 
 
 @pytest.mark.parametrize("write", WRITERS)
-def test_content_and_name_are_on_disk_on_return(
-    write: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_on_disk(write: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The content before the name, whatever rights new files have."""
     path, synced = tmp_path / "new" / "secret", []
 
@@ -42,9 +40,7 @@ def test_content_and_name_are_on_disk_on_return(
 
 
 @pytest.mark.parametrize("write", WRITERS)
-def test_a_fault_leaves_what_was_there(
-    write: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_faults_are_undone(write: Writer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(file: int) -> None:
         raise OSError("disk full")
 
@@ -59,9 +55,7 @@ def test_a_fault_leaves_what_was_there(
     assert not before or path.read_bytes() == b"before"
 
 
-def test_a_file_that_was_made_meanwhile_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_made_meanwhile_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of two processes that make a key at once, both go on with one."""
     path = tmp_path / "key"
     files.create_private(path, b"first")

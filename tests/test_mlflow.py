@@ -47,9 +47,7 @@ def result() -> tacit.Evaluation:
     return tacit.evaluate(clients, tacit.ScoreHistogram("secure-sum", epsilon=1.0), exact=True)
 
 
-def test_figures_and_files_are_in_a_run(
-    store: Path, result: tacit.Evaluation, tmp_path: Path
-) -> None:
+def test_a_run_has_figures_and_files(store: Path, result: tacit.Evaluation, tmp_path: Path) -> None:
     with mlflow().start_run() as run:
         tacit.mlflow.log(result)
     data = mlflow().get_run(run.info.run_id).data
@@ -105,9 +103,7 @@ def test_what_is_no_result_is_refused(result: tacit.Evaluation) -> None:
         tacit.mlflow.log(result.to_dict())  # type: ignore[arg-type]
 
 
-def test_without_mlflow_it_says_so(
-    monkeypatch: pytest.MonkeyPatch, result: tacit.Evaluation
-) -> None:
+def test_without_mlflow_it_says(monkeypatch: pytest.MonkeyPatch, result: tacit.Evaluation) -> None:
     monkeypatch.setitem(sys.modules, "mlflow", None)
     with pytest.raises(ImportError, match=r"pip install 'tacit\[mlflow\]'"):
         tacit.mlflow.log(result)

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tacit import logs
 from tacit.ledger.ledger import Ledger
-from tacit.operating import logs
-from tacit.running.deployment.site import LOST, REACHED
-from tacit.running.deployment.watching import OTHER, NodeWatch
+from tacit.running.deployment.site import LOST, OTHER, REACHED, NodeWatch
 from tacit.running.session.party_file import PartyFile
 from tests.cli.test_federation import study  # noqa: F401
 from tests.terminal import run
@@ -27,9 +26,7 @@ def own_log(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("form", [logs.TEXT, logs.JSON])
-def test_a_line_has_time_and_level_and_no_text_of_an_exception(
-    form: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_log_line_has_no_exceptions_text(form: str, capsys: pytest.CaptureFixture[str]) -> None:
     logs.log_as(form)
     logging.getLogger("uvicorn.error").info("not said")
     error = ValueError("score 0.123")

@@ -40,9 +40,8 @@ from .results.displays import CalibrationDisplay, RocCurveDisplay
 from .results.estimate import Estimate, Interval
 from .results.evaluation import Evaluation
 from .results.several import Comparison, GroupedEvaluation
-from .running.comparing import compare
 from .running.evaluating import repeat
-from .running.grouping import evaluate_groups
+from .running.several import compare, evaluate_groups
 from .testing.rehearsal import Fault, rehearse
 
 __all__ = [

@@ -33,8 +33,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     texts = {
         "nan": "score,label\n0.5,0\nnan,1\n",
         "negatives": "score,label\n0.5,0\n0.7,0\n",
-        "outside": "score,label\n0.5,0\n1.7,1\n",
-        "one": "score,label\n0.5,0\n",
         "first": "score,label,phone\n0.5,0,a\n0.7,1,b\n",
     }
     for name, text in texts.items():

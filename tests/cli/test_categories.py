@@ -83,13 +83,6 @@ def test_masked_counts_give_each_class_a_certain_range(files: Path) -> None:
     assert shown.count("certain range (these records)") == 5
 
 
-def test_split_records_keep_their_classes(files: Path) -> None:
-    options = ("--scores", "a,b,c,d", "--protocol", "multiclass-histogram", "--epsilon", 2)
-    shown = run("evaluate", files / "c0.csv", *options, "--split", 4, "--seed", 1).stdout
-    assert "exact macro AUC" in shown
-    assert "class d: top-1 recall" in shown
-
-
 def test_private_groups_are_compared_and_sites_reported(files: Path, tmp_path: Path) -> None:
     sites = [files / f"g{k}.csv" for k in range(3)]
     options = ("--protocol", "grouped-histogram", "--epsilon", 2, "--private-group", "ward")
@@ -139,9 +132,3 @@ def test_files_that_do_not_fit_are_refused(files: Path) -> None:
         classes_of(_two_classes(files, "40,130"), unit="percent")
     with pytest.raises(DataError, match=r"is none of .*: agree on every group"):
         read_categories(files / "g0.csv", "ward", ["x", "y"], FileColumns())
-
-
-def test_labels_may_be_indices(tmp_path: Path) -> None:
-    path = tmp_path / "one.csv"
-    path.write_text("a,b,label\n0.1,0.9,1\n0.8,0.2,0\n")
-    assert known(classes_of(path)).of_record.tolist() == [1, 0]

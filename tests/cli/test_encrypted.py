@@ -6,15 +6,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pytest
 from click.testing import Result
 
-import tacit
 from tacit import extras
-from tacit.metrics.ranking import auc
 from tests import terminal
 
 ENCRYPTED = ("--protocol", "encrypted-auc", "--thresholds", "20")
@@ -41,9 +36,7 @@ def without_tenseal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["bfv", "ckks"])
-def test_without_tenseal_the_error_says_how_to_install_it(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, scheme: str
-) -> None:
+def test_tenseal_is_an_extra(folder: Path, monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
     without_tenseal(monkeypatch)
     options = (*PUBLISHED, "--most-records", 1000, "--scheme", scheme)
     sentence = refused("north.csv", "--split", 3, *options)
@@ -62,9 +55,7 @@ def test_other_protocols_do_without_tenseal(folder: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("adversary", ["semi-honest", "malicious"])
-def test_the_auc_is_printed_and_a_report_rounds_its_certain_range_outwards(
-    folder: Path, adversary: str
-) -> None:
+def test_a_report_rounds_the_certain_range_outwards(folder: Path, adversary: str) -> None:
     pytest.importorskip("tenseal")
     options = (*ENCRYPTED, "--most-records", 1000, "--adversary", adversary)
     content = evaluated("north.csv", "--split", 3, *options)
@@ -78,20 +69,3 @@ def test_the_auc_is_printed_and_a_report_rounds_its_certain_range_outwards(
     assert low - 0.01 < float(reported[1]) <= low
     assert high <= float(reported[2]) < high + 0.01
     assert "With 95 % confidence" not in page
-
-
-def test_the_interval_holds_the_exact_auc_of_crowded_scores(tmp_path: Path) -> None:
-    """What is printed is named as what it is, and a report says so too."""
-    pytest.importorskip("tenseal")
-    scores, labels = tacit.binormal_scores(400, 600, 0.8, seed=0)
-    inside = np.clip(scores, 1e-6, 1 - 1e-6)
-    made = tmp_path / "crowded.csv"
-    dense = 1 / (1 + (1 / inside - 1) ** 6)
-    pa_csv.write_csv(pa.table({"score": dense, "label": labels}), made)
-    options = ("--split", 3, *ENCRYPTED, "--most-records", 1000)
-    printed = run(made, *options).stdout
-    (line,) = [one for one in printed.splitlines() if one.startswith("certain range")]
-    low, high = (float(word) for word in line.split() if word[0].isdigit())
-    assert low <= auc(dense, labels) <= high
-    assert "95 % interval" not in printed
-    assert "standard error" not in printed

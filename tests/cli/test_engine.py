@@ -17,7 +17,7 @@ RANKED = ("--protocol", "fedauc", "--trust", "mpc", "--epsilon", "20")
 """The noise is far smaller than the distance of these records' AUC, 0.86, from 1."""
 
 
-def run(folder: Path, *options: str, outside: str = "") -> Result:
+def run(folder: Path, *options: str) -> Result:
     rng = np.random.default_rng(0)
     files = []
     for name in ("north", "south"):
@@ -26,9 +26,6 @@ def run(folder: Path, *options: str, outside: str = "") -> Result:
         lines = [f"{score},{label}" for score, label in zip(scores, labels, strict=True)]
         files.append(folder / f"{name}.csv")
         files[-1].write_text("\n".join(["score,label", *lines]))
-    if outside:
-        with files[-1].open("a") as file:
-            file.write(f"\n{outside}")
     return terminal.run("evaluate", *files, *options)
 
 
@@ -55,19 +52,6 @@ def test_a_trusted_party_is_named(tmp_path: Path, options: tuple[str, ...]) -> N
     assert IDEAL in run(tmp_path, *options).stdout
 
 
-def test_a_score_out_of_range_is_told_before_anything_is_spent(tmp_path: Path) -> None:
-    """By the caller, who holds all records; the parties' processes tell nobody which it is."""
-    pytest.importorskip("spu.libspu", reason="joint computations need SPU")
-    options = books(tmp_path, 5.0, Adjacency.LABEL)
-    result = run(tmp_path, *RANKED, *options, outside="1.5,1\n")
-    assert result.exit_code == 2
-    assert "scores must be in [0, 1]" in result.output
-    assert "got 1.5 in south, row 41" in result.output
-    for name in ("north", "south"):
-        with Ledger(tmp_path / f"{name}.db") as opened:
-            assert not [line for line in opened.lines() if line.step is not None]
-
-
 def test_real_clients_pay_before_they_compute_together(tmp_path: Path) -> None:
     """A limit of 2 bears one run at epsilon 2, and not a second."""
     pytest.importorskip("spu.libspu", reason="joint computations need SPU")
@@ -87,18 +71,14 @@ def test_real_clients_pay_before_they_compute_together(tmp_path: Path) -> None:
             assert sum(line.epsilon for line in debits) == pytest.approx(2.0)
 
 
-def test_without_the_extra_one_sentence_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_engine_names_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "spu.libspu", None)
     assert "pip install 'tacit[two-party]'" in terminal.refusal_of(
         run(tmp_path, *PAIRS, "--engine", "spu", "--split", "2")
     )
 
 
-def test_a_failing_party_is_told_in_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_party_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*given: object, **named: object) -> None:
         raise MPCError("the process of south ended with exit status -9")
 

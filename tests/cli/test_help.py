@@ -15,7 +15,6 @@ from click.testing import CliRunner
 import tacit
 from tacit.cli import main
 from tacit.cli.plugins import SUMMARIES, plugin_names
-from tacit.cli.setting_options import SHOWN_EXAMPLES
 from tacit.cli.shell import prepare_help
 from tests.cli.examples import example_files
 from tests.running.deployment.joining.studies import quick_codes
@@ -25,17 +24,6 @@ from tests.terminal import run
 def examples(command: click.Command) -> list[str]:
     lines = (line.strip() for line in (command.epilog or "").splitlines())
     return [line for line in lines if line.startswith("tacit ")]
-
-
-@pytest.mark.parametrize("name", ["evaluate", "demo", "plan"])
-def test_help_shows_its_examples_on_lines_of_their_own(name: str) -> None:
-    for option in ("-h", "--help"):
-        result = run(name, option)
-        assert result.exit_code == 0, result.output
-        shown = [line.strip() for line in result.stdout.splitlines()]
-        expected = examples(built_in_commands()[name])[:SHOWN_EXAMPLES]
-        assert len(expected) >= 2
-        assert set(expected) <= set(shown)
 
 
 def test_the_help_of_evaluate_fits_a_screen() -> None:
@@ -159,21 +147,8 @@ def test_help_names_the_exit_statuses_and_the_version() -> None:
 
 def test_help_lists_common_options_first_and_in_groups() -> None:
     said = CliRunner().invoke(main, ["evaluate", "--help-all"]).output
-    places = [
-        said.index(words)
-        for words in (
-            "Common options:",
-            "--protocol ",
-            "--epsilon ",
-            "--label ",
-            "--groups ",
-            "--json ",
-            "Settings of protocols:",
-            "Other options:",
-            "--missing ",
-        )
-    ]
-    assert places == sorted(places)
+    common = "Common options:.*--protocol .*--epsilon .*--label .*--groups .*--json "
+    assert re.search(f"{common}.*Settings of protocols:.*Other options:.*--missing ", said, re.S)
     assert "[FILES]" not in said.partition("Common options:")[2]  # an argument is no option
 
 

@@ -133,9 +133,7 @@ def test_it_makes_a_ledger(tmp_path: Path, period: str, days: int) -> None:
         (-1, "1y", "a limit's epsilon must be positive, got -1.0"),
     ],
 )
-def test_a_refused_limit_makes_no_ledger(
-    tmp_path: Path, epsilon: int, period: str, reason: str
-) -> None:
+def test_bad_limits_make_no_ledger(tmp_path: Path, epsilon: int, period: str, reason: str) -> None:
     arguments = ("--dataset", "registry", "--epsilon", epsilon, "--period", period)
     assert reason in terminal.refusal_of(run("limit", tmp_path / "ledger.db", *arguments))
     assert not list(tmp_path.iterdir())
@@ -167,9 +165,7 @@ def broken(*arguments: object) -> str:
     return result.stdout
 
 
-def test_what_is_no_head_or_of_another_ledger_and_what_is_no_ledger(
-    path: Path, tmp_path: Path
-) -> None:
+def test_heads_of_other_ledgers_and_what_is_no_ledger(path: Path, tmp_path: Path) -> None:
     foreign = broken("verify", path, "--head", "ab" * 32)
     assert "none of its 22 entries has the head abab" in foreign
     (tmp_path / "text").write_text("score,label\n")

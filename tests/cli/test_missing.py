@@ -61,9 +61,7 @@ def test_exact_counts_stand_beside_exact_figures(ward: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("exact", [True, False])
-def test_groups_say_how_many_records_of_all_were_left_out_beside_exact_figures(
-    ward: str, tmp_path: Path, exact: bool
-) -> None:
+def test_groups_say_how_many_records_were_left_out(ward: str, tmp_path: Path, exact: bool) -> None:
     names = [part for room in "012" for part in ("--group-name", room)]
     groups = ("--groups", "room", *names)
     options = ("evaluate", ward, *groups, *DROPPED, *["--exact"] * exact, *HISTOGRAM)

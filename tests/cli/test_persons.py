@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from tests.terminal import content_of, run
-
-PRIVATE = ("dpauc", "fedauc", "score-histogram", "two-round-auc", "hierarchical-auc")
-
-
-@pytest.mark.parametrize("protocol", PRIVATE)
-def test_every_private_protocol_runs_about_persons(folder: Path, protocol: str) -> None:
-    options = ["--protocol", protocol, "--epsilon", 4, "--person", "patient", "--per-person", 2]
-    done = run("evaluate", "visits.csv", "--split", 5, "--seed", 1, "--json", *options)
-    assert done.exit_code in (0, 3), done.output
-    content = json.loads(done.stdout)
-    assert content["spent"]["epsilon"] == pytest.approx(4.0)
-    assert content["spent"]["adjacency"].startswith("person")
-    assert content["person"]["epsilon_of_a_record"] == pytest.approx(2.0)
-    assert content["protocol"]["epsilon"] == 4.0
 
 
 def test_persons_at_two_clients_are_on_the_screen_and_not_in_the_result(folder: Path) -> None:
@@ -39,11 +24,7 @@ def test_a_split_counts_no_more_records_than_one_client_would(folder: Path) -> N
     assert content["positives"] + content["negatives"] == pytest.approx(1667, rel=0.05)
 
 
-def test_two_models_and_a_plan(folder: Path) -> None:
-    options = ["--score", "score", "--versus", "label", "--epsilon", 1]
-    done = run("compare", "visits.csv", *options, "--split", 4, "--person", "patient", "--seed", 1)
-    assert done.exit_code == 0, done.output
-    assert "a person, of whom at most 1 record counts" in done.stdout
+def test_a_plan_is_about_persons() -> None:
     scenario = ["--records", 4000, "--positives", 400, "--clients", 10, "--epsilon", 1]
     planned = run("plan", *scenario, "--trust", "each", "--per-person", 2)
     assert "at most 2 records count at a client (epsilon 0.5 a record)" in planned.stdout

@@ -48,9 +48,7 @@ def test_what_is_not_feasible_has_a_status_of_its_own() -> None:
         ({"want": "Brier score within 0.01"}, "got 'Brier score' (did you mean 'brier'?)"),
     ],
 )
-def test_impossible_plans_are_refused_in_one_sentence(
-    changed: dict[str, object], said: str
-) -> None:
+def test_impossible_plans_are_refused(changed: dict[str, object], said: str) -> None:
     assert said in terminal.refusal_of(run(**changed))
 
 

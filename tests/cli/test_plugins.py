@@ -102,9 +102,7 @@ def test_a_name_that_two_distributions_add_is_refused_with_both(folder: Path) ->
 
 
 @pytest.mark.parametrize("name", INSTALLABLE)
-def test_a_command_that_is_not_installed_says_how_to_install_it(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_command_names_its_package(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugins, "entry_points", lambda **selected: EntryPoints(()))
     for arguments in ((name,), (name, "list"), (name, "--help")):
         assert f"pip install {INSTALLABLE[name][1]}" in refusal(*arguments)

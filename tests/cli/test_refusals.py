@@ -18,7 +18,7 @@ FEDAUC = "--protocol fedauc --epsilon 1"
 COMPARED = "compare models.parquet --score new"
 OF_SERVERS = "postgresql://a:secret@h/d"
 COLLISIONS = "--protocol paired-ustatistic --kernel collision --epsilon 2"
-ONCE = "given once for each name, as CLIENT=FILE, got"
+ONCE = "given once for each name, as [CLIENT=]FILE, got"
 CLASSES = "--protocol multiclass-histogram --scores a,b --classes 0,1 --trust exact-sum"
 GROUPED = f"evaluate {NEVER_READ} --protocol grouped-histogram --epsilon 1"
 
@@ -33,9 +33,6 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
         ("absent.csv --protocol exact", "absent.csv does not exist"),
         ("nan.csv --protocol exact", "nan.csv, row 2"),
         ("negatives.csv --protocol exact", "both classes"),
-        (f"outside.csv {DPAUC}", "1.7"),
-        ("one.csv --protocol exact", "two records"),
-        ("first.csv --protocol exact --split 3", "between 1 and 2"),
         ("--protocol exact", "FILES"),
         ("north.csv", "epsilon is needed"),
         ("odds.parquet --protocol score-histogram --epsilon 2 --rescale -1 1", "the public bounds"),
@@ -85,8 +82,6 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
         (f"{COUNTED} 1 --person patient", "cannot be used where a"),
         (f"{DPAUC} --per-person 2", "--per-person needs --person"),
         (f"{DPAUC} --person patient --per-person all", "declared in advance"),
-        (f"{DPAUC} --person patient --per-person 0", "0 is not in the range"),
-        (f"{DPAUC} --person patient --per-person 5000", "epsilon must be at least 5"),
         (f"{DPAUC} --weights score", "weights on records are not supported"),
     ),
     GROUPED: (
@@ -203,9 +198,7 @@ def test_what_does_not_fit_is_one_sentence(line: str, said: str) -> None:
         "guess --epsilon 1",
     ],
 )
-def test_options_are_refused_before_reading(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str
-) -> None:
+def test_options_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: str) -> None:
     monkeypatch.chdir(tmp_path)
     refusal = refusal_of(run("evaluate", NEVER_READ, "--protocol", *options.split()))
     assert "does not exist" not in refusal

@@ -43,18 +43,6 @@ def test_a_result_becomes_a_page(folder: Path) -> None:
     assert "two clinics" in page
 
 
-def test_two_models_on_the_same_records_are_compared(folder: Path) -> None:
-    for column in ("old", "new"):
-        options = ("--client", "site", "--score", column, "--federation", "two clinics")
-        evaluated(f"{column}er.json", *options, files=["models.parquet"])
-    result = run("report", "older.json", "newer.json")
-    assert (result.exit_code, result.stdout) == (0, "Report: report.html\n")
-    page = Path("report.html").read_text()
-    assert "AUC compared" in page
-    assert "newer</bdi> less <bdi>older" in page
-    assert "Paired" in page
-
-
 def test_clients_names_are_left_out_on_request(folder: Path) -> None:
     made = evaluated("first.json", "--no-names")
     assert "north" not in json.dumps(made)
@@ -86,9 +74,7 @@ def test_bad_results_are_refused_with_the_reason(folder: Path) -> None:
     assert not Path("report.html").exists()
 
 
-def test_without_pyyaml_a_model_card_is_refused(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_card_needs_pyyaml(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     evaluated("result.json")
     monkeypatch.setitem(sys.modules, "yaml", None)
     sentence = refused("result.json", "--format", "model-index")

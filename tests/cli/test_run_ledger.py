@@ -11,7 +11,7 @@ import pytest
 import tacit
 from tacit.ledger.ledger import Ledger
 from tacit.running import evaluating, simulation
-from tacit.running.run_ledger import UNDEBITED
+from tacit.running.evaluating import UNDEBITED
 from tests.cli.examples import counts_file
 from tests.terminal import run
 
@@ -42,9 +42,7 @@ def limited(path: Path, name: str, epsilon: float, adjacency: str = "record") ->
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_run_is_debited_whole_and_a_refused_one_computes_nothing(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, form: str
-) -> None:
+def test_a_run_is_debited_whole(folder: Path, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
     counts_file(folder / "north.parquet", folder / "counts.csv")
     (folder / "gaps.csv").write_text((folder / "north.csv").read_text() + "0.5,\n")
     book, (kind, text) = folder / "budget.db", FORMS[form]

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from functools import cache
 from pathlib import Path
@@ -213,9 +212,7 @@ def estimate(content: dict[str, Any]) -> float:
 
 @pytest.mark.parametrize("name", SCALES)
 @pytest.mark.parametrize("unit", UNITS)
-def test_the_unit_is_the_only_word_about_the_scale(
-    units_folder: Path, name: str, unit: str
-) -> None:
+def test_the_unit_alone_decides_the_scale(units_folder: Path, name: str, unit: str) -> None:
     content = evaluated(units_folder / f"{unit}.parquet", name, "--unit", unit)
     taken = "probability" if unit == "percent" else unit
     plain = as_probabilities(units_folder, name)
@@ -229,39 +226,11 @@ def test_the_unit_is_the_only_word_about_the_scale(
         assert estimate(content) == pytest.approx(estimate(plain), abs=2e-3)
 
 
-@pytest.mark.parametrize("unit", ["log-odds", "real"])
-def test_a_kernel_that_takes_any_unit_has_its_scale(units_folder: Path, unit: str) -> None:
-    chosen = ("--protocol", "ustatistic", "--kernel", "auc", "--epsilon", 1, "--unit", unit)
-    more = ("--split", 4, "--json")
-    content = json.loads(run("evaluate", units_folder / f"{unit}.parquet", *chosen, *more).stdout)
-    assert content["unit"] == unit
-    assert unit in content["protocol"]["kernel"]
-
-
-@pytest.mark.parametrize("name", SCALES)
-def test_cells_that_were_asked_for_stay_and_scores_are_converted(
-    units_folder: Path, name: str
-) -> None:
+def test_cells_that_were_asked_for_stay_and_scores_are_converted(units_folder: Path) -> None:
+    """As where the library is told which settings were given, which other tests are about."""
     chosen = ("--unit", "log-odds", "--scale", "probability")
-    content = evaluated(units_folder / "log-odds.parquet", name, *chosen)
+    content = evaluated(units_folder / "log-odds.parquet", "score-histogram", *chosen)
     assert (content["unit"], content["protocol"]["scale"]) == ("probability", "probability")
-
-
-@pytest.mark.parametrize("name", SCALES)
-@pytest.mark.parametrize("scale", ["even", "log-odds"])
-def test_cells_of_another_unit_are_refused_before_a_record_is_read(
-    units_folder: Path, name: str, scale: str
-) -> None:
-    """The file is not there, and nobody notices."""
-    chosen = ("--unit", "real", "--scale", scale)
-    result = run("evaluate", units_folder / "nowhere.parquet", *options(name), *chosen)
-    assert "got the unit 'real', which cannot be converted" in refusal_of(result)
-
-
-@pytest.mark.parametrize("name", FOR_ANY)
-def test_what_is_no_probability_needs_the_name_of_its_unit(units_folder: Path, name: str) -> None:
-    result = run("evaluate", units_folder / "real.parquet", *options(name), "--split", 4)
-    assert "--unit log-odds, or --unit real for any other numbers" in refusal_of(result)
 
 
 @pytest.mark.parametrize("unit", ["log-odds", "real"])

@@ -87,9 +87,7 @@ def is_cut_off(connection: socket.socket) -> bool:
 
 @pytest.mark.parametrize("requests", [0, 1])
 @pytest.mark.parametrize("begun", [b"", b"POST /rep", HEAD])
-def test_a_head_that_does_not_come_ends_the_connection(
-    served: Served, begun: bytes, requests: int
-) -> None:
+def test_a_missing_head_ends_the_connection(served: Served, begun: bytes, requests: int) -> None:
     """The first one, or one after a request that is answered."""
     with connected(served.port) as connection:
         connection.sendall(requests * served.whole + begun)

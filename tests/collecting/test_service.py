@@ -20,7 +20,7 @@ from tacit.collecting.folder import Folder
 from tacit.collecting.intake import Intake
 from tacit.collecting.log import Disk
 from tacit.collecting.service import Bucket, application
-from tacit.operating.answers import telling
+from tacit.operating import telling
 from tacit.running.deployment.flower_programs.programs import free_port
 from tests.collecting import support
 
@@ -46,15 +46,9 @@ def with_client(folder: Folder, work: Callable[[Client], Awaitable[Any]], **opti
 
 
 def test_a_report_is_stored_and_counted_once(folder: Folder) -> None:
-    (message,) = support.messages_of(folder, 1)
-
-    async def work(client: Client) -> None:
-        first = await client.post("/reports", content=message)
-        assert (first.status_code, first.json()) == (200, {"accepted": 1, "refused": []})
-        second = await client.post("/reports", content=message)
-        assert second.status_code == 409
-
-    with_client(folder, work)
+    first, second = posted(folder, *support.messages_of(folder, 1) * 2)
+    assert (first.status_code, first.json()) == (200, {"accepted": 1, "refused": []})
+    assert second.status_code == 409
     assert [each.shape[0] for each in support.stored_payloads(folder)] == [1]
 
 
@@ -96,9 +90,7 @@ def test_truncated_and_oversized_bodies_are_refused(folder: Folder, size: int) -
 
 
 @pytest.mark.parametrize("left", [False, True])
-def test_a_body_that_does_not_come_is_given_up(
-    folder: Folder, monkeypatch: pytest.MonkeyPatch, left: bool
-) -> None:
+def test_a_body_does_not_come(folder: Folder, monkeypatch: pytest.MonkeyPatch, left: bool) -> None:
     """Whether its sender stays or goes."""
     monkeypatch.setattr(service, "BODY_SECONDS", 0.01)
 

@@ -22,9 +22,7 @@ def refused(message: str) -> Any:
 
 
 def three() -> Any:
-    return Clients.from_arrays(
-        [0.1, 0.2, 0.3, 0.4, 0.5], [0, 1, 1, 0, 1], ["b", "a", "b", "c", "b"]
-    )
+    return Clients.from_arrays([0.1, 0.2, 0.3, 0.4, 0.5], [0, 1, 1, 0, 1], [*"babcb"])
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30))
@@ -176,15 +174,6 @@ def test_a_frame_that_arrow_cannot_hold_is_refused() -> None:
         Clients.from_frame(table)
     with pytest.raises(DataError, match=r"must have an Arrow stream, .*, got dict$"):
         Clients.from_frame({"score": [0.1], "label": [0]})
-
-
-def test_second_values_follow_their_records() -> None:
-    clients = Clients.from_arrays([0.1, 0.2, 0.3], [0, 1, 1], ["b", "a", "b"], second=[7, 8, 9])
-    np.testing.assert_array_equal(np.asarray(clients.second), [8.0, 7.0, 9.0])
-    assert np.asarray(clients.second).dtype == np.float64
-    assert three().second is None
-    assert three().part(0, 1).second is None
-    assert Clients.concatenate([three()]).second is None
 
 
 def test_values_without_labels_make_clients() -> None:

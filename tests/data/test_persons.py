@@ -62,9 +62,7 @@ class TestCounted:
 
     @settings(max_examples=40, deadline=None)
     @given(persons=VISITS, most=st.integers(1, 4))
-    def test_nobody_has_more_than_k_at_a_client_and_fewer_count_in_whole(
-        self, persons: list[int], most: int
-    ) -> None:
+    def test_at_most_k_count_and_fewer_in_whole(self, persons: list[int], most: int) -> None:
         half = len(persons) // 2
         sizes = [half, len(persons) - half] if half else [len(persons)]
         kept = counted(as_persons(persons), np.cumsum([0, *sizes]), most, bytes(SEED_BYTES))

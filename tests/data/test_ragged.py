@@ -19,9 +19,7 @@ def part(request: pytest.FixtureRequest) -> int:
 
 
 @given(sizes=SIZES, seed=st.integers(0, 99))
-def test_order_is_that_of_one_sort_by_client_score_and_place(
-    sizes: list[int], seed: int, part: int
-) -> None:
+def test_order_is_by_client_score_and_place(sizes: list[int], seed: int, part: int) -> None:
     counts = np.array(sizes)
     scores = np.random.default_rng(seed).integers(0, 4, counts.sum()) / 4
     owners = np.repeat(np.arange(counts.size), counts)

@@ -1,4 +1,5 @@
 import gzip
+import math
 import os
 import re
 import tracemalloc
@@ -128,10 +129,7 @@ ONE = {"score": [0.5], "label": [1], "site": ["s"], "z": [1.5]}
 WORD = "high"
 
 WRONG: list[tuple[Any, str]] = [
-    (
-        with_bad_row_17("score", float("nan")),
-        BLANK.format("score").replace("value", "value, got nan"),
-    ),
+    (with_bad_row_17("score", math.nan), BLANK.format("score").replace("value", "value, got nan")),
     (with_bad_row_17("score", None), BLANK.format("score")),
     (with_bad_row_17("score", float("inf")), "scores must be finite, got inf in ROW"),
     (with_bad_row_17("score", float("-inf")), "scores must be finite, got -inf in ROW"),
@@ -180,9 +178,7 @@ def test_a_wrong_value_is_refused_with_its_place(folder: Path, number: int, sour
         ({"who": [1.5]}, "'who' of NAME must hold integers or strings, got type double"),
     ],
 )
-def test_a_column_of_the_wrong_type_is_refused(
-    folder: Path, changed: Any, message: str, source: str
-) -> None:
+def test_columns_of_wrong_types(folder: Path, changed: Any, message: str, source: str) -> None:
     with refused(f"column {message.replace('NAME', named(source))}"):
         clients_of(source, ONE | {"who": ["p"]} | changed, client="site", person="who")
 
@@ -230,15 +226,11 @@ def test_scores_of_any_numeric_type_are_read_as_float64(folder: Path, scores: An
 
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
 @pytest.mark.parametrize("size", [2**53, 2**53 + 1, -(2**60) - 1])
-def test_whole_numbers_that_would_be_rounded_are_refused(
-    folder: Path, name: str, size: int
-) -> None:
+def test_whole_numbers_that_would_round_are_refused(folder: Path, name: str, size: int) -> None:
     """2**53 and 2**53 + 1 are one float64: records of different scores would tie."""
     save(name, {"score": [1, size], "label": [0, 1]})
-    message = (
-        f"scores that are whole numbers must be below 2**53 in size, got {size} in {at(name, 2)}"
-    )
-    with refused(message):
+    bound = "scores that are whole numbers must be below 2**53 in size"
+    with refused(f"{bound}, got {size} in {at(name, 2)}"):
         read(name)
     save(name, {"score": [1 - 2**53, 2**53 - 1], "label": [0, 1]})
     np.testing.assert_array_equal(read(name).scores, [1 - 2**53, 2**53 - 1])
@@ -340,9 +332,7 @@ MANY = b"score,label\n" + b"".join(b"%f,%d\n" % (k * 0.618 % 1, k % 2) for k in 
         (",".join(f"c{number}" for number in range(500)) + "\n0\n", "'c19', 480 more; name it"),
     ],
 )
-def test_a_damaged_file_is_refused_in_a_short_sentence(
-    folder: Path, content: str | bytes, pattern: str
-) -> None:
+def test_damaged_files_are_refused(folder: Path, content: str | bytes, pattern: str) -> None:
     with pytest.raises(DataError, match=pattern) as caught:
         read(put("a.csv", content))
     assert len(str(caught.value)) < 250
@@ -448,14 +438,10 @@ ENDS = ".csv, .csv.gz, .csv.bz2, .tsv, .tsv.gz, .tsv.bz2, .parquet, .pq, .feathe
         ),
     ],
 )
-def test_what_cannot_be_read_is_refused(
-    folder: Path, paths: Any, options: Any, message: str
-) -> None:
+def test_unreadable_files_are_refused(folder: Path, paths: Any, options: Any, message: str) -> None:
     Path("folder.csv").mkdir()
     os.mkfifo("pipe.csv")
     put("a.csv", "score,label\n50,1\n130,0\n")
-    save("b.parquet", {"score": [0.1, 0.2], "label": [0, 1], "site": [4, 7]})
-    save("c.csv", {"score": [0.3, 0.4], "label": [0, 1], "site": [7, 8]})
     with refused(message):
         read(paths, **options)
 
@@ -485,9 +471,7 @@ def test_a_file_cut_off_anywhere_is_refused(folder: Path, name: str) -> None:
     whole = Path(name).read_bytes()
     for length in [*range(0, len(whole), 19), len(whole) - 1]:
         Path(name).write_bytes(whole[:length])
-        with pytest.raises(
-            DataError, match=f"^{name} (cannot be read: |has no records; leave it out$)"
-        ):
+        with pytest.raises(DataError, match=f"^{name} (cannot be read: |has no records; leave )"):
             read(name)
 
 
@@ -570,9 +554,7 @@ def is_native(stream: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_arrow_reads_files_without_python(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_arrow_alone_reads_files(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Arrow's threads outlive a reading that was refused; a file of Python would abort the end."""
     save(name, {"score": [0.2, 0.9], "label": [0, 1]})
     packed, text, parquet = (

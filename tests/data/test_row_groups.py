@@ -39,9 +39,7 @@ def test_any_range_is_that_of_all_records(tmp_path: Path) -> None:
         ({"score": pa.array([], pa.float64()), "label": pa.array([], pa.int8())}, "no records"),
     ],
 )
-def test_records_that_cannot_be_used_are_named(
-    tmp_path: Path, values: dict[str, Any], message: str
-) -> None:
+def test_unusable_records_are_named(tmp_path: Path, values: dict[str, Any], message: str) -> None:
     path = tmp_path / "0.parquet"
     pq.write_table(pa.table(values), path, row_group_size=2)
     with pytest.raises(DataError, match=message):

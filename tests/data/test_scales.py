@@ -88,15 +88,6 @@ def test_rounding_beyond_one_is_no_other_scale() -> None:
     assert files_apart(ragged([0.5, 1 + 1e-9], [0.2, 0.9])) == (None, False)
 
 
-def test_a_single_wrong_record_is_a_doubt_and_no_scale() -> None:
-    parts = hospitals()
-    parts[0][7] = 1.7
-    difference, is_evident = files_apart(ragged(*parts))
-    assert unusual(difference) == (0,)
-    assert not is_evident
-    assert clients_apart(ragged(*parts)) is None
-
-
 def test_small_files_of_another_unit_are_evident() -> None:
     _, is_evident = files_apart(ragged([12.0, 45.0, 80.0], [0.2, 0.9], [0.5]))
     assert is_evident
@@ -160,19 +151,6 @@ def percent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         write(name, scores * (100 if name == "north" else 1), labels)
         for name, (scores, labels) in zip(NAMES, made, strict=True)
     ]
-
-
-def true_auc() -> Any:
-    scores, labels = (
-        np.concatenate(part) for part in zip(*map(probabilities, range(3)), strict=True)
-    )
-    return exact_auc(Clients.from_arrays(scores, labels))
-
-
-def test_named_units_give_the_right_figure(percent: Any) -> None:
-    clients = read(percent, unit={"north.csv": "percent"})
-    assert clients.unit == "probability"
-    assert exact_auc(clients) == pytest.approx(true_auc(), abs=1e-12)
 
 
 def test_one_unit_for_all_files_stays(percent: Any) -> None:

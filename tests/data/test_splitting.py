@@ -17,9 +17,7 @@ def alternating(records: Any) -> Any:
 
 
 @given(st.integers(1, 60), st.data(), st.sampled_from(["uniform", "score"]))
-def test_every_record_goes_to_one_client_and_sizes_differ_by_at_most_one(
-    records: Any, data: Any, by: Any
-) -> None:
+def test_every_record_goes_to_one_client_of_equal_sizes(records: Any, data: Any, by: Any) -> None:
     count = data.draw(st.integers(1, records))
     scores, labels = alternating(records)
     clients = Clients.split(scores, labels, count, by, seed=1, second=10 * scores)

@@ -80,9 +80,7 @@ def test_axe_finds_nothing(
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_no_page_scrolls_sideways(
-    driver: Any, addresses: list[str], site: Path, width: int
-) -> None:
+def test_no_page_is_too_wide(driver: Any, addresses: list[str], site: Path, width: int) -> None:
     show(driver, site / "index.html", width)
     wide = []
     for address in addresses:

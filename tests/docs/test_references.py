@@ -270,10 +270,7 @@ def lines_of(text: str) -> list[str]:
         ("links", "[a](privacy.md#many-evaluations) [b](#here)\n\n## Here\n", []),
         ("links", "[a](https://example.org/x.md) [a](../docs)\n```\n[a](nothing.md)\n```", []),
         ("links", "[a](nothing.md) [a](#nothing)", ["nothing.md", "#nothing"]),
-        ("links", "[a](privacy.md#nothing)", ["privacy.md#nothing"]),
         ("paths", "`tests/laws.py`, `protocols/encrypted/*.py`, `python -m benchmarks`", []),
-        ("paths", "`python -m benchmarks.encrypted`, `--json out/t7.json`, `my/own.py`", []),
-        ("paths", "see src/tacit/protocols/nothing.py.", ["src/tacit/protocols/nothing.py"]),
         ("paths", "`tests/a.py`, `protocols/a_*.py`", ["tests/a.py", "protocols/a_*.py"]),
         ("paths", "`python -m benchmarks.nothing`", ["benchmarks/nothing"]),
         ("docstrings", "``metrics.trees.TreeNoise``, ``metrics.forest``", ["metrics.forest"]),
@@ -281,7 +278,6 @@ def lines_of(text: str) -> list[str]:
         ("excerpts", QUOTED, []),
         ("excerpts", QUOTED.replace("str]:", "set]:"), [f"{HERE}: def lines_of(text: str) -> lis"]),
         ("tests", f"`{HERE}::test_there_are_excerpts`, `{HERE}::test_no`", [f"{HERE}::test_no"]),
-        ("tests", f"`{HERE}::unchecked`", [f"{HERE}::unchecked"]),
         ("tests", "tests/federations.py::test_it", ["tests/federations.py::test_it"]),
     ],
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tacit_studies import TABLES, Beside, Row, Target
+from tacit_studies import TABLES, Row, Target
 from tests.docs import generator
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -82,54 +82,6 @@ def test_a_result_is_kept_and_gives_its_rows_and_targets_back(tmp_path: Path) ->
     assert "None." in "\n".join(GENERATOR.misses([GENERATOR.Result.read(file)]))
 
 
-def test_errors_beside_floors_are_kept_with_what_was_before(tmp_path: Path) -> None:
-    missed = Beside("floor", "a", "std", 3.0, at_most=2.0, floor=1.0, before=9.0, reason="x|y")
-    met = Beside("floor", "b", "std", 1.5, at_most=2.0)
-    made = result([missed.to_dict(), met.to_dict()])
-    made.write(tmp_path)
-    assert GENERATOR.Result.read(tmp_path / made.file).measured() == [missed, met]
-    text = "\n".join(GENERATOR.section(made))
-    assert "| a | std | 9 | 2 | 3 | 1 | **no** | x\\|y |" in text
-    assert "| b | std | none | 2 | 1.5 | none | yes |" in text
-
-
-def test_the_section_shows_misses_and_escapes_what_tables_would_not_bear() -> None:
-    text = "\n".join(GENERATOR.section(result(note="Look here.")))
-    for shown in (
-        "| \\|a\\| | d\\_e | 0.9..1.1 | 1.1235 | **no** |",
-        "| a | b | 2 | 1.9 | 0.950 | yes |",
-        "1 numbers with nothing printed",
-        "- Look here.",
-        "`tacit reproduce coverage --repeats 5`",
-    ):
-        assert shown in text
-
-
-@pytest.mark.parametrize(
-    ("column", "paper", "ours", "said"),
-    [
-        ("c", 1.0, 1.2, "yes"),
-        ("c", 1.0, 1.3, "higher"),
-        ("c", 1.0, 0.7, "lower"),
-        ("c", None, 1.0, "no ratio"),
-        ("c", 1.0, math.nan, "no ratio"),
-        ("slope, at most", -0.5, -0.9, "yes"),
-        ("slope, at most", -0.5, -0.3, "lower"),
-        ("slope, at most", 0.0, -0.1, "yes"),
-    ],
-)
-def test_verdicts(column: str, paper: float | None, ours: float, said: str) -> None:
-    assert GENERATOR.verdict(Row("t", "r", column, paper, ours)) == said
-
-
 def test_rows_of_one_name_are_refused() -> None:
     with pytest.raises(ValueError, match="3 names"):
         result([*ROWS, ROWS[0]])
-
-
-def test_bounds_read_what_targets_write() -> None:
-    for target in (
-        Target("t", "r", "c", 1.0, 0.93, 0.97),
-        Target("t", "r", "c", 1.0, at_most=3e-5),
-    ):
-        assert GENERATOR.bounds(target.target) == (target.at_least, target.at_most)

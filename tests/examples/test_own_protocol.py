@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -104,12 +103,3 @@ def test_a_page_has_the_whole_module(module: Path) -> None:
     path = module.relative_to(ROOT).as_posix()
     shown = [line for page in PAGES for text in excerpts(page, path) for line in text]
     assert shown == [line for line in module.read_text(encoding="utf-8").splitlines() if line]
-
-
-def test_tacit_does_not_know_them() -> None:
-    """Neither by the package's names nor by the protocols' classes; a score's name is a word."""
-    named = re.compile(r"tacit[_-]brier|tacit_accuracy|tacit_lift|\bBrier\b(?! score)|\bAccuracy\(")
-    sources = [*(ROOT / "src").rglob("*.py*"), ROOT / "pyproject.toml"]
-    texts = [path for path in sources if path.suffix in {".py", ".pyi", ".toml"}]
-    assert len(texts) > 300
-    assert [path for path in texts if named.search(path.read_text(encoding="utf-8"))] == []

@@ -1,4 +1,4 @@
-"""Processes that share a ledger, are killed, or run out of disk; started by the tests.
+"""Processes that share a ledger, or are killed; started by the tests.
 
 ``python -m tests.ledger.children COMMAND ...`` prints what happened as JSON lines. One
 process forks all others, so that a run takes no start of Python.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import signal
 import sys
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tacit.ledger.entries import Entry, LedgerError, LimitError, request_digest
+from tacit.ledger.entries import Entry, LimitError, request_digest
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import Adjacency, Cost
 
@@ -144,28 +143,9 @@ def crowd(path: Path, processes: int, each: int, epsilon: float) -> None:
     print(json.dumps({"accepted": [int(n) for n in received(reading).split()], "codes": codes}))
 
 
-def full(path: Path, most_bytes: int) -> None:
-    """A ledger on a disk with so much room, and with more again."""
-    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    sent = 0
-    with open_limited(path, 1e6) as ledger:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
-        try:
-            for step in range(10_000):
-                ledger.debit(entry("full", step))
-                sent += 1
-        except LedgerError as error:
-            public, reported = error.public, str(error)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-        ledger.debit(entry("full", 10_000))
-        entries = ledger.verify()
-    facts = {"sent": sent, "public": public, "told": reported, "entries": entries}
-    print(json.dumps(facts))
-
-
 def main() -> None:
     command, path, *numbers = sys.argv[1:]
-    commands: dict[str, Callable[..., None]] = {"kill": kill, "crowd": crowd, "full": full}
+    commands: dict[str, Callable[..., None]] = {"kill": kill, "crowd": crowd}
     commands[command](Path(path), *map(int, numbers))
 
 

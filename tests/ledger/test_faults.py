@@ -53,21 +53,11 @@ def test_together_they_never_pass_the_limit(tmp_path: Path) -> None:
         assert ledger.spending("registry")[0].epsilon == 5.0
 
 
-def test_a_book_taken_through_a_fork_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_book_after_a_fork_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Ledger(tmp_path / "ledger.db") as ledger:
         monkeypatch.setattr("tacit.ledger.files.os.getpid", lambda: -1)
         with pytest.raises(LedgerError, match="opened before a fork"):
             ledger.limit("registry", 1.0)
-
-
-def test_files_that_may_not_grow(tmp_path: Path) -> None:
-    (reported,) = children("full", tmp_path / "ledger.db", 120_000)
-    assert 0 < reported["sent"] < 10_000
-    assert reported["public"] == "declined: the ledger is not available"
-    assert "cannot be used" in reported["told"]
-    assert reported["entries"] == reported["sent"] + 2
 
 
 def test_a_full_database(tmp_path: Path) -> None:

@@ -117,9 +117,7 @@ def test_threads_share_a_book(ledger: Ledger) -> None:
         {"fingerprint": b"1" * 32},
     ],
 )
-def test_another_question_under_the_same_step_is_refused(
-    ledger: Ledger, change: dict[str, Any]
-) -> None:
+def test_another_question_in_a_step_is_refused(ledger: Ledger, change: dict[str, Any]) -> None:
     ledger.limit("registry", 10.0)
     ledger.debit(asked())
     with pytest.raises(entries.ConflictError, match="was answered for another"):
@@ -286,9 +284,7 @@ def test_concentrated_sums_allow_more_small_debits(path: Path) -> None:
         ({"epsilon": 1.0, "accounting": "zcdp"}, "a finite epsilon and a positive delta"),
     ],
 )
-def test_impossible_limits_are_refused(
-    ledger: Ledger, settings: dict[str, Any], message: str
-) -> None:
+def test_wrong_limits_are_refused(ledger: Ledger, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ledger.limit("registry", **settings)
     assert ledger.lines() == []
@@ -417,9 +413,7 @@ def test_other_files_are_no_books(path: Path, content: bytes) -> None:
     Ledger(path).close()
     path.write_bytes(content)
     for make in (Ledger, Ledger.open_readonly):
-        with pytest.raises(
-            entries.LedgerError, match=r"ledger\.db (is not|cannot be used as) a ledger"
-        ):
+        with pytest.raises(entries.LedgerError, match=r"db (is not|cannot be used as) a ledger"):
             make(path)
 
 
@@ -471,9 +465,7 @@ def naive(debits: list[tuple[int, Cost]], now: int, period: int | None) -> tuple
     ),
     period=st.one_of(st.none(), st.integers(1, 60)),
 )
-def test_it_adds_up_what_lies_within_the_period(
-    steps: list[tuple[int, Cost, int]], period: int | None
-) -> None:
+def test_it_adds_up_the_period(steps: list[tuple[int, Cost, int]], period: int | None) -> None:
     span = None if period is None else period * entries.MICROSECOND
     window = Window(entries.Limit("registry", 1.0, period=span))
     debits: list[tuple[int, Cost]] = []
@@ -530,9 +522,7 @@ def test_a_clock_that_goes_back_does_not_free_budget(path: Path, clock: Clock) -
 
 
 @pytest.mark.parametrize("seconds", [math.nan, -1.0, math.inf, 1e15])
-def test_a_clock_that_makes_no_sense_stops_the_book(
-    ledger: Ledger, clock: Clock, seconds: float
-) -> None:
+def test_a_senseless_clock_stops_the_book(ledger: Ledger, clock: Clock, seconds: float) -> None:
     ledger.limit("registry", 2.0)
     clock.seconds = seconds
     with pytest.raises(entries.LedgerError, match="seconds from 1970 to 9999, got"):

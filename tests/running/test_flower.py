@@ -106,9 +106,8 @@ class Grid:
 
 def conducted(home: Path, identity: Identity, grid: Grid) -> tuple[Any, list[str], dict[int, int]]:
     lines: list[str] = []
-    coordinator, received = flower.conduct(
-        grid, Plan.read(home / "plan.toml"), identity, lines.append
-    )
+    plan = Plan.read(home / "plan.toml")
+    coordinator, received = flower.conduct(grid, plan, identity, lines.append)
     return coordinator, lines, received
 
 
@@ -127,9 +126,7 @@ DEPLOYABLE = {
 
 
 @pytest.mark.parametrize("name", DEPLOYABLE)
-def test_a_run_over_flower_finds_what_the_simulation_finds(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_over_flower(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     identity = federation(tmp_path, DEPLOYABLE[name], limit=UNLIMITED)
     silent = PartyDesk.answer
     monkeypatch.setattr(PartyDesk, "answer", lambda desk, message: silent(desk, message, NoNoise()))
@@ -198,9 +195,7 @@ def test_a_party_lost_in_the_middle_ends_the_run_or_begins_it_again(tmp_path: Pa
     [('name = "score-histogram"\nepsilon = 1.0\ntrust = "each"', "record"), (FEDAUC, "label")],
     ids=["score-histogram", "fedauc"],
 )
-def test_runs_that_broke_off_are_in_what_a_result_says_was_spent(
-    tmp_path: Path, protocol: str, adjacency: str
-) -> None:
+def test_runs_that_broke_off_count_as_spent(tmp_path: Path, protocol: str, adjacency: str) -> None:
     """Three parties of five vanish, each in the second round of another run.
 
     A histogram's first round costs a part of epsilon, and its next rounds divide the rest.
@@ -286,9 +281,7 @@ def test_nobody_takes_the_seat_of_another(tmp_path: Path) -> None:
         assert reported == "its greeting is not signed by the party that it names"
 
 
-def test_a_letter_prints_no_control_character_on_its_readers_screen(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_letter_controls_no_screen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What is wrong with a query may be quoted, and the coordinator chose it."""
     identity = federation(tmp_path, DEPLOYABLE["histogram-local"])
     plan = Plan.read(tmp_path / "plan.toml")
@@ -320,9 +313,7 @@ def test_messages_without_a_letter_are_refused(words: str | None, said: str) -> 
     assert len(str(caught.value)) < 1000
 
 
-def test_a_party_without_its_files_says_only_that_it_is_not_ready(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unready_party_says_no_more(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     identity = federation(tmp_path, FEDAUC, extra=QUIET)
     (tmp_path / "b" / "records.csv").write_text("score,label\n0.512,7\n")
     (tmp_path / "c" / "party.toml").write_text("nothing")
@@ -368,9 +359,7 @@ KNOWN = {100: "a", 101: "b", 102: "c"}
         ("fedauc", "abc", [1, 1, 1]),
     ],
 )
-def test_a_first_message_that_costs_nothing_travels_with_the_greeting(
-    protocol: str, known: str, asked: list[int], tmp_path: Path
-) -> None:
+def test_an_early_opening(protocol: str, known: str, asked: list[int], tmp_path: Path) -> None:
     """One round less on masked values; a party whose node is not known is asked afterwards, as are
     two nodes that the coordinator's folder takes for each other."""
     identity = federation(tmp_path, DEPLOYABLE[protocol], limit=UNLIMITED)
@@ -386,9 +375,8 @@ def test_a_first_message_that_costs_nothing_travels_with_the_greeting(
 def test_who_does_not_come_is_left_out_of_an_early_opening(tmp_path: Path) -> None:
     identity = federation(tmp_path, DEPLOYABLE["encrypted-auc"], extra=QUIET, limit=UNLIMITED)
     plan, lines = Plan.read(tmp_path / "plan.toml"), list[str]()
-    coordinator, received = flower.conduct(
-        Grid(tmp_path, "ab"), plan, identity, lines.append, KNOWN
-    )
+    grid = Grid(tmp_path, "ab")
+    coordinator, received = flower.conduct(grid, plan, identity, lines.append, KNOWN)
     assert coordinator.active == (0, 1)
     assert any(line.endswith("no response: c") for line in lines)
     assert concluded(plan, coordinator, received).participants == ("a", "b")

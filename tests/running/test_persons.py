@@ -87,9 +87,7 @@ class TestTheLaw:
         with pytest.raises(AssertionError, match="a person costs too much"):
             check_persons(tacit.DPAUC(1.0), 0)
 
-    def test_a_draw_that_depends_on_others_is_noticed(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_draw_that_others_change_is_noticed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """One seed for all persons, by the position of a record in the file."""
 
         def by_position(clients: tacit.Clients, most: int, seed: bytes) -> Any:

@@ -144,9 +144,7 @@ def test_a_groups_size_is_the_noisy_one_where_records_are_hidden() -> None:
         (tacit.FedAUC(1.0), False, False),
     ],
 )
-def test_groups_that_are_read_off_the_records_are_said_to_be(
-    protocol: tacit.Protocol, agreed: bool, said: bool
-) -> None:
+def test_groups_read_off_records_warn(protocol: tacit.Protocol, agreed: bool, said: bool) -> None:
     clients, groups = grouped(None)
     listed = groups if agreed else tacit.Groups(groups.names, groups.of_record)
     warnings = tacit.evaluate_groups(clients, listed, protocol, seed=4).warnings

@@ -17,7 +17,6 @@ from tacit.data.units import converted
 from tacit.local.ustatistic.kernels import Gini, Listed
 from tacit.protocol import registry
 from tacit.running.deployment.preview import check_records, doubts, preview
-from tacit.running.evaluating import repeat
 from tacit.running.session import messages, plan_file, service, toml_source
 from tacit.running.session.coordinator import RunError
 from tacit.running.units import FOREIGN_UNIT, for_plan, taken_by
@@ -51,9 +50,7 @@ def retold(clients: Clients, unit: str) -> Clients:
 
 @pytest.mark.parametrize("unit", ["percent", "log-odds"])
 @pytest.mark.parametrize("protocol", [ExactAUC(), FedAUC(1.0), DPAUC(1.0), HISTOGRAM_PLAN])
-def test_a_hospital_in_another_unit_gives_the_figure_of_probabilities(
-    unit: str, protocol: Protocol
-) -> None:
+def test_a_hospital_in_another_unit_gives_the_same_figure(unit: str, protocol: Protocol) -> None:
     clients = hospitals()
     expected = rehearse(clients, protocol, noise=silent).server_result
     units = [unit, "probability", "probability"]
@@ -77,9 +74,7 @@ def test_a_plan_that_ranks_may_take_another_unit(wanted: str) -> None:
         (ExactAUC(), "percent", None),
     ],
 )
-def test_a_unit_that_cannot_be_converted_is_declined_with_a_fixed_sentence(
-    protocol: Protocol, plan: str, word: str | None
-) -> None:
+def test_an_inconvertible_unit_is_declined(protocol: Protocol, plan: str, word: str | None) -> None:
     """A plan of another unit than probabilities needs a word of every party."""
     units = [plan, word, plan]
     run = rehearse(hospitals(), protocol, unit=plan, units=units, min_clients=2)
@@ -148,6 +143,7 @@ def test_a_plan_of_another_unit_is_another_agreement(tmp_path: Path) -> None:
 
 
 COUNTED = 'name = "counted-cells"\nepsilon = 1.0'
+RATINGS = 'name = "ustatistic"\nkernel = "gini(domain=range(low=1, high=5))"\nepsilon = 1.0'
 
 
 @pytest.fixture
@@ -159,28 +155,14 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> None:
     ("protocol", "unit", "said"),
     [
         (disk.ONE_SUM, "percent", "score-histogram takes scores from 0 to 1: unit must be probab"),
-        (
-            'name = "fedauc"\nepsilon = 1.0\ntrust = "mpc"',
-            "real",
-            "fedauc takes scores from 0 to 1: unit must be probability, got 'real'",
-        ),
+        ('name = "fedauc"\nepsilon = 1.0\ntrust = "mpc"', "real", "probability, got 'real'"),
         (disk.ONE_SUM, "permille", "unit must be one of probability, percent, log-odds, real, got"),
-        (
-            'name = "ustatistic"\nkernel = "gini(domain=range(low=1, high=5))"\nepsilon = 1.0',
-            "probability",
-            "ustatistic takes values from 1 to 5, which are not all of the unit 'probability'",
-        ),
-        (
-            f'{COUNTED}\nscale = "log-odds"',
-            "real",
-            "takes scores in log-odds: unit must be log-odds, got 'real'",
-        ),
+        (RATINGS, "probability", "from 1 to 5, which are not all of the unit 'probability'"),
+        (f'{COUNTED}\nscale = "log-odds"', "real", "unit must be log-odds, got 'real'"),
     ],
 )
 @pytest.mark.usefixtures("counted")
-def test_a_unit_that_does_not_suit_the_protocol_is_refused(
-    tmp_path: Path, protocol: str, unit: str, said: str
-) -> None:
+def test_a_unit_unfit_for_the_protocol(tmp_path: Path, protocol: str, unit: str, said: str) -> None:
     """By the plan alone: no party's file of records is there."""
     path = plan_text(tmp_path, protocol, unit)
     for name in "abc":
@@ -198,28 +180,6 @@ def test_a_unit_that_does_not_suit_the_protocol_is_refused(
 def in_log_odds(clients: Clients, unit: str | None = "log-odds") -> Clients:
     p = clients.scores
     return Clients(np.log(p / (1 - p)), clients.labels, clients.offsets, clients.names, unit=unit)
-
-
-@pytest.mark.parametrize("unit", ["probability", "percent", "log-odds", "real"])
-def test_the_unit_of_clients_says_where_cells_lie(unit: str) -> None:
-    probabilities = hospitals()
-    scores = {
-        "probability": probabilities.scores,
-        "percent": 100 * probabilities.scores,
-        "log-odds": in_log_odds(probabilities).scores,
-        "real": 50 * in_log_odds(probabilities).scores,
-    }[unit]
-    clients = Clients.from_arrays(
-        scores, probabilities.labels, probabilities.client_of_record, unit=unit
-    )
-    result = evaluate(clients, CountedCells(), noise=tp.NoNoise(), exact=True)
-    taken = "probability" if unit == "percent" else unit
-    assert (result.unit, result.protocol["scale"]) == (taken, taken)
-    assert result.exact == pytest.approx(ExactAUC().exact(probabilities), abs=1e-12)
-    assert abs(result.auc.value - (result.exact or 0)) < 0.02
-    by_messages = rehearse(clients, CountedCells(), noise=silent).server_result
-    assert float(by_messages.value) == result.auc.value
-    assert repeat(clients, CountedCells(), 3, seed=0).std() > 0
 
 
 def test_log_odds_are_never_converted_where_their_unit_is_the_only_word() -> None:
@@ -297,12 +257,7 @@ def test_parties_of_three_units_give_one_figure(tmp_path: Path, plan: str) -> No
             for word in ("", "probability", "percent", "log-odds")
         ),
         (COUNTED, "log-odds", "", "names no unit, which cannot be converted to the plan's"),
-        (
-            disk.ONE_SUM,
-            "",
-            "real",
-            "the unit 'real', which cannot be converted to the plan's 'prob",
-        ),
+        (disk.ONE_SUM, "", "real", "'real', which cannot be converted to the plan's 'prob"),
     ],
 )
 @pytest.mark.usefixtures("counted")
@@ -315,16 +270,6 @@ def test_joining_refuses_another_unit_before_it_reads_a_record(
     (tmp_path / "b" / "records.csv").unlink()
     with pytest.raises(toml_source.PlanError, match=said):
         check_records(desk)
-
-
-@pytest.mark.usefixtures("counted")
-def test_log_odds_of_a_plan_of_log_odds_are_not_converted(tmp_path: Path) -> None:
-    plan_text(tmp_path, COUNTED, "log-odds")
-    desk = with_unit(tmp_path, "a", "log-odds", lambda p: 500.0 * p)
-    assert doubts(desk) == []
-    assert ("scores", "log-odds") in preview(desk)
-    taken = for_plan(desk.records, "log-odds", desk.plan.unit, desk.plan.protocol)
-    np.testing.assert_array_equal(taken.scores, desk.records.scores)
 
 
 # A party's own files

@@ -25,8 +25,7 @@ from tacit.auditing.distinguishing import interval
 from tacit.auditing.questions import neighbours, observe, questions_of
 from tacit.auditing.steps import Target
 from tacit.metrics import curves
-from tacit.privacy import doubles
-from tacit.privacy.composition import restated
+from tacit.privacy import composition, doubles
 from tacit.protocol import audits
 from tacit.running.simulation import replicate, simulate
 
@@ -185,7 +184,7 @@ def label_ceiling(cost: tp.Cost) -> float | None:
     """
     if cost.adjacency not in (tp.Adjacency.LABEL, tp.Adjacency.REPLACE, tp.Adjacency.RECORD):
         return None
-    of_label = restated(cost, tp.Adjacency.LABEL)
+    of_label = composition.restated(cost, tp.Adjacency.LABEL)
     return advantage_bound(of_label.epsilon, of_label.delta)
 
 

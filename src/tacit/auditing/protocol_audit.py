@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from tacit.auditing import inferring, steps
-from tacit.auditing.inferring import Exposure, judged_together
 from tacit.auditing.steps import Effort, StepAudit, Target, audit_target, targets_of
 from tacit.protocol import audits
 from tacit.protocol.conversation import Protocol
@@ -77,7 +76,7 @@ class Audit:
     epsilon: float | None
     seed: int
     cases: tuple[CaseAudit, ...]
-    exposures: tuple[Exposure, ...]
+    exposures: tuple[inferring.Exposure, ...]
 
     @property
     def steps(self) -> list[StepAudit]:
@@ -147,7 +146,7 @@ def audit(
         for case, targets in zip(cases, attacks, strict=True)
     )
     exposures = _exposures(protocols, seed, quick, progress)
-    return Audit(epsilon, seed, outcomes, judged_together(exposures, PART))
+    return Audit(epsilon, seed, outcomes, inferring.judged_together(exposures, PART))
 
 
 def _attacks(case: audits.AuditCase, protocol: Protocol) -> list[list[Target]]:
@@ -164,7 +163,7 @@ def _attacks(case: audits.AuditCase, protocol: Protocol) -> list[list[Target]]:
 
 def _exposures(
     protocols: Sequence[Protocol], seed: int, quick: bool, progress: Callable[[str], None]
-) -> list[Exposure]:
+) -> list[inferring.Exposure]:
     sizes = inferring.QUICK if quick else inferring.FULL
     first = {protocol.name: protocol for protocol in reversed(protocols)}
     exposures = []
@@ -232,7 +231,7 @@ class SelfTest:
 
     seed: int
     trials: tuple[TrialOutcome, ...]
-    exposures: tuple[Exposure, ...]
+    exposures: tuple[inferring.Exposure, ...]
 
     @property
     def silent(self) -> list[str]:
@@ -283,7 +282,7 @@ def self_test(
     exposures = [
         exposure for each in attacked for exposure in inferring.exposures_of(each, sizes, seed)
     ]
-    return SelfTest(seed, tuple(outcomes), judged_together(exposures, PART))
+    return SelfTest(seed, tuple(outcomes), inferring.judged_together(exposures, PART))
 
 
 def trials() -> list[audits.AuditTrial]:

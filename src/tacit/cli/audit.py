@@ -170,7 +170,7 @@ ALL = "all"
     help="Attack mechanisms with known mistakes instead: all must be caught.",
 )
 @click.option("--quick", is_flag=True, help="Fewer draws, and so weaker attacks.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="The seed.")
 @json_option
 @prompt_interrupt()
 def audit(

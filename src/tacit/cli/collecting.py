@@ -13,12 +13,12 @@ from pathlib import Path
 import click
 import numpy as np
 
+from tacit import operating
 from tacit.cli.operating import operator_options
 from tacit.cli.shell import JsonOutput, check_signal, json_option, show
 from tacit.collecting.campaign import HONEST, Campaign, Terms, evaluation_of, shuffled_of
 from tacit.collecting.folder import Folder, stages_of
 from tacit.collecting.intake import SEAL_EVERY, Intake
-from tacit.operating.answers import telling
 from tacit.output import OutputFile
 from tacit.privacy.exact import words
 from tacit.results.text import as_lines
@@ -42,22 +42,20 @@ def collect() -> None:
     type=click.Path(file_okay=False, path_type=Path),
     help="Where documents, keys and reports are; CAMPAIGN without its ending by default.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option("--port", default=8000, show_default=True, help="The port.")
+@click.option("--host", default="127.0.0.1", help="The address to listen on.")
+@click.option("--port", default=8000, help="The port.")
 @click.option("--page", type=FOLDER, help="A folder of files to serve, such as a page for devices.")
 @click.option("--certificate", type=FILE, help="TLS: the server's certificates, in PEM.")
 @click.option("--key", type=FILE, help="TLS: their private key.")
 @click.option(
     "--seal-every",
     default=SEAL_EVERY,
-    show_default=True,
     type=click.IntRange(min=2),
     help="How many reports a sealed batch has.",
 )
 @click.option(
     "--rate",
     default=MAX_RATE,
-    show_default=True,
     type=click.IntRange(min=1),
     help="How many reports are taken a second; more are asked to come again.",
 )
@@ -98,7 +96,7 @@ def serve_campaign(
         collector = Collector(place, intake, rate)
         app = application(collector, page)
         show(as_lines(rows, intake.warnings))
-        with telling(metrics, collector.operated()):
+        with operating.telling(metrics, collector.operated()):
             serve(app, host, port, certificate, key)
 
 
@@ -156,7 +154,6 @@ def stage(folder: Path) -> None:
     "--honest",
     metavar="FRACTION",
     default=HONEST,
-    show_default=True,
     type=click.FloatRange(0, 1, min_open=True),
     help="Part of every sealed batch's reports that is taken to be honest.",
 )

@@ -34,7 +34,6 @@ from tacit.results.text import as_lines
 @click.option(
     "--protocol",
     default=next(iter(comparison_names()), None),
-    show_default=True,
     type=Normalised(comparison_names()),
     help="What to run: fedauc, where the server may know scores, or score-histogram, where scores "
     "are private, too.",

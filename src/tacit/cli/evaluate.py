@@ -16,10 +16,10 @@ from tacit.cli import evaluate_forms as forms
 from tacit.cli import record_options, sources
 from tacit.cli.setting_options import Normalised, SettingsCommand, as_names, chosen_protocol
 from tacit.cli.shell import JsonOutput, check_signal, one_or_by_name, refuse, terminable
+from tacit.data import units
 from tacit.data.clients import Clients
 from tacit.data.reading import FileColumns
 from tacit.data.scales import ByFile
-from tacit.data.units import PROBABILITY, REAL
 from tacit.output import OutputFile, PictureFile
 from tacit.planning.planner import choose
 from tacit.protocol.conversation import Protocol
@@ -269,7 +269,7 @@ def _refuse_conflicts(params: Mapping[str, Any]) -> None:
     sources.check_source(params)
     if params["counts"] is not None:
         refuse("{} needs records, and --counts has none", params, *NEEDING_RECORDS)
-    if params["rescale"] is not None and params["unit"] not in (None, REAL):
+    if params["rescale"] is not None and params["unit"] not in (None, units.REAL):
         raise click.UsageError("--rescale maps scores of --unit real, got another unit")
     if params["groups"] is not None:
         refuse("{} cannot be used with --groups; a protocol's --thresholds can", params, "at")
@@ -310,7 +310,7 @@ def _content(result: Evaluation, calibrator: Calibrator | None) -> dict[str, Any
 
 def _shown_scores(result: Evaluation) -> tuple[float, ...]:
     """Scores at which a calibrator is shown: fixed probabilities, or borders of buckets."""
-    if result.histogram is None or result.histogram.axis.unit == PROBABILITY:
+    if result.histogram is None or result.histogram.axis.unit == units.PROBABILITY:
         return (0.1, 0.3, 0.5, 0.7, 0.9)
     borders = result.histogram.edges[result.histogram.starts][1:]
     chosen = np.unique(np.linspace(0, borders.size - 1, 5).astype(np.int64))

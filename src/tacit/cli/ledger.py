@@ -56,7 +56,6 @@ def ledger(context: click.Context) -> None:
     "--delta",
     type=click.FloatRange(0, 1, max_open=True),
     default=1e-6,
-    show_default=True,
     help="At which delta costs are composed.",
 )
 def show_ledger(path: str, dataset: str | None, delta: float) -> None:
@@ -98,7 +97,7 @@ def _period(context: Any, option: Any, text: str | None) -> timedelta | None:
     type=float,
     help="The most that may be spent; inf writes all down and refuses nothing.",
 )
-@click.option("--delta", type=float, default=0.0, show_default=True, help="Of delta, likewise.")
+@click.option("--delta", type=float, default=0.0, help="Of delta, likewise.")
 @click.option(
     "--period",
     callback=_period,
@@ -109,14 +108,12 @@ def _period(context: Any, option: Any, text: str | None) -> timedelta | None:
     "--adjacency",
     type=click.Choice([adjacency.value for adjacency in Adjacency]),
     default=Adjacency.RECORD.value,
-    show_default=True,
     help="What is hidden.",
 )
 @click.option(
     "--accounting",
     type=click.Choice(entries.ACCOUNTINGS),
     default="basic",
-    show_default=True,
     help="Add epsilons and deltas, or rhos up to the largest that gives both.",
 )
 def set_limit(
@@ -176,9 +173,7 @@ def verify(path: str, head: str | None) -> None:
 
 @ledger.command("export")
 @click.argument("path", metavar="LEDGER", type=click.Path())
-@click.option(
-    "--format", "form", type=click.Choice(("json", "csv")), default="json", show_default=True
-)
+@click.option("--format", "form", type=click.Choice(("json", "csv")), default="json")
 @click.option("--output", metavar="FILE", help="Where to write; standard output by default.")
 def export(path: str, form: str, output: str | None) -> None:
     """Print all entries, with all that their hashes bind; digests are keyed and say nothing.

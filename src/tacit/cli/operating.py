@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from tacit.operating import logs
+from tacit import logs
 from tacit.running.session.toml_source import host_and_port
 
 

@@ -20,12 +20,12 @@ from tacit.cli import record_options
 from tacit.cli.setting_options import Normalised, SettingsCommand, chosen_protocol
 from tacit.cli.shell import JsonOutput, check_signal, complain, json_option, show
 from tacit.cli.sources import counted_once, files_in_memory
+from tacit.data import units
 from tacit.data.check import check_files
 from tacit.data.engines.persons import counted_relation
 from tacit.data.engines.statements import DIALECTS, Relation, counting_statement
 from tacit.data.persons import SEED_BYTES
 from tacit.data.reading import FileColumns
-from tacit.data.units import PERCENT, UNITS
 from tacit.planning.planner import plan as make_plan
 from tacit.protocol import forecast
 from tacit.protocol.registry import kind_of, protocol_names
@@ -81,13 +81,12 @@ def check(files: tuple[str, ...], columns: FileColumns, output: JsonOutput) -> N
     "--engine",
     type=click.Choice(tuple(DIALECTS)),
     default="postgres",
-    show_default=True,
     help="Whose SQL.",
 )
 @record_options.one_score_and_label
 @click.option("--client", help="The column of client ids; without it all records are one client's.")
 @click.option("--private-group", metavar="COL", help="The column of private groups.")
-@click.option("--unit", type=click.Choice(UNITS), help="What the scores are.")
+@click.option("--unit", type=click.Choice(units.UNITS), help="What the scores are.")
 @click.option("--person", metavar="COL", help="The column that says whose record it is.")
 @record_options.per_person_option
 def sql(
@@ -127,7 +126,7 @@ def sql(
         raise click.UsageError("give --table or --query, one of them")
     # epsilon changes no cell, and who counts need not know it
     chosen = chosen_protocol(protocol, _with_budget(protocol, settings))
-    if unit == PERCENT:
+    if unit == units.PERCENT:
         raise click.UsageError("cells are of probabilities: give a --query that divides by 100")
     if unit is not None:
         chosen = suited_to_scores(chosen, unit, frozenset(settings))

@@ -185,8 +185,8 @@ FILES = click.argument("files", nargs=-1, required=True, type=click.Path())
 score_and_label = together(column_option("score", "scores"), column_option("label", "labels"))
 
 one_score_and_label = together(
-    click.option("--score", default="score", show_default=True, help="The column of scores."),
-    click.option("--label", default="label", show_default=True, help="The column of labels."),
+    click.option("--score", default="score", help="The column of scores."),
+    click.option("--label", default="label", help="The column of labels."),
 )
 """The columns of all files, or of a table."""
 
@@ -196,7 +196,6 @@ missing_option = click.option(
     "--missing",
     type=click.Choice(RULES),
     default=RULES[0],
-    show_default=True,
     help="Records without a score or a label (empty, NA, NaN, n/d, null): an error, or left out.",
 )
 
@@ -230,7 +229,6 @@ record_options = together(
         "--decimal",
         type=click.Choice(DECIMALS),
         default=".",
-        show_default=True,
         help="The decimal mark of numbers. With a comma, numbers with a point are read, too.",
     ),
     click.option("--client", help="The column of client ids; without it each file is a client."),

@@ -30,7 +30,6 @@ WRITTEN = {"html": "Report", "csv": "Table", "md": "Table", "model-index": "Meta
     "form",
     type=click.Choice(("html", "csv", "md", "model-index")),
     default="html",
-    show_default=True,
     help="A page; a table of all figures as comma-separated values or Markdown; or YAML for a "
     "model card on the Hugging Face Hub (the extra model-card).",
 )

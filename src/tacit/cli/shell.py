@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 import click
 from click.exceptions import Exit
 
-from tacit.operating import logs
+from tacit import logs
 from tacit.output import OutputFile
 from tacit.protocol import mpc
 from tacit.protocol.settings import suggestion
@@ -78,12 +78,13 @@ class Tacit(click.Group):
 
 
 def prepare_help(command: click.Command) -> None:
-    """Name the help options of a command and of all below it, and place its examples.
+    """Name the help options of a command and of all below it, show defaults, place its examples.
 
     A command keeps the help option of its first use, no matter who makes it; so it is made here.
     The docstring's examples, and what follows them, are shown after the options, line by line.
     """
     command.context_settings.setdefault("help_option_names", HELP_NAMES)
+    command.context_settings.setdefault("show_default", True)
     command.get_help_option(click.Context(command, help_option_names=HELP_NAMES))
     text, title, examples = inspect.cleandoc(command.help or "").partition(EXAMPLES)
     if title:

@@ -31,14 +31,12 @@ from tacit.running.units import suited_to_scores
     "--plot",
     metavar="FILE",
     default="tacit-demo.png",
-    show_default=True,
     help="Where to save the picture (.png, .svg or .pdf).",
 )
 @click.option(
     "--report",
     metavar="FILE",
     default="tacit-demo.html",
-    show_default=True,
     help="Where to save the hospitals' report.",
 )
 def demo(seed: int | None, plot: str, report: str) -> None:

@@ -30,17 +30,8 @@ from numpy.typing import NDArray
 
 from tacit import files
 from tacit.arrays import Integers
+from tacit.collecting import log
 from tacit.collecting.campaign import Campaign, CampaignError, Signed, Terms, stage_query
-from tacit.collecting.log import (
-    KEY_BYTES,
-    MAX_REPORT,
-    REPORT_HEADER,
-    SERIAL_BYTES,
-    STAGE_PLACE,
-    Report,
-    Tokens,
-    read_log,
-)
 from tacit.crypto.identities import Identity
 from tacit.privacy.exact import words
 from tacit.protocol.conversation import Query
@@ -81,7 +72,7 @@ def seal(reports: Path, spent: Path, number: int, bodies: Sequence[bytes]) -> No
     ------
     OSError : when a file cannot be written; the log stays.
     """
-    stages = max(Report.from_bytes(body).stage for body in bodies) + 1
+    stages = max(log.Report.from_bytes(body).stage for body in bodies) + 1
     serials = np.array([serial_of(body) for body in bodies], dtype=np.uint64)
     write_batch(reports, spent, number, sealed_payloads(bodies, stages), serials)
     (reports / log_name(number)).unlink(missing_ok=True)
@@ -105,14 +96,16 @@ def write_batch(
 
 def serial_of(body: bytes) -> int:
     """The serial number of the token in a report's bytes."""
-    return int.from_bytes(Report.from_bytes(body).token[:SERIAL_BYTES], "little")
+    return int.from_bytes(log.Report.from_bytes(body).token[: log.SERIAL_BYTES], "little")
 
 
 def sealed_payloads(bodies: Sequence[bytes], stages: int) -> list[Payloads]:
     """The payloads of every stage, shape (M, bytes), in the order of the reports."""
     made = []
     for stage in range(stages):
-        chosen = [body[REPORT_HEADER.size :] for body in bodies if body[STAGE_PLACE] == stage]
+        chosen = [
+            body[log.REPORT_HEADER.size :] for body in bodies if body[log.STAGE_PLACE] == stage
+        ]
         flat = np.frombuffer(b"".join(chosen), dtype=np.uint8)
         made.append(flat.reshape(len(chosen), -1) if chosen else np.zeros((0, 1), dtype=np.uint8))
     return made
@@ -282,9 +275,9 @@ class Folder:
         return Campaign(self._document("campaign.json"))
 
     @cached_property
-    def tokens(self) -> Tokens:
+    def tokens(self) -> log.Tokens:
         """The campaign's tokens, under a key that is made at its first use."""
-        return Tokens(stored_secret(self.token_key), self.campaign.digest)
+        return log.Tokens(stored_secret(self.token_key), self.campaign.digest)
 
     def reserve_tokens(self, count: int) -> int:
         """The first of so many serial numbers that are never given again."""
@@ -389,7 +382,7 @@ class Folder:
         if spent != self._batches():
             raise FileNotFoundError(f"{self.spent} has a new batch")
         sealed, logs = batch_files(names, spent)
-        bodies = [body for name in logs for body in read_log(self.reports / name)]
+        bodies = [body for name in logs for body in log.read_log(self.reports / name)]
         opened = sealed_payloads(bodies, len(stages))
         closed = [
             tuple(self.reports / name for name, of_stage in sealed if of_stage == stage)
@@ -436,16 +429,16 @@ def _report_size(terms: Terms, query: Query) -> int:
     ------
     CampaignError : where that is more than a report may have.
     """
-    size = REPORT_HEADER.size + terms.reports.payload_bytes(query)
-    if size > MAX_REPORT:
-        raise CampaignError(f"a report must have at most {MAX_REPORT} bytes, got {size}")
+    size = log.REPORT_HEADER.size + terms.reports.payload_bytes(query)
+    if size > log.MAX_REPORT:
+        raise CampaignError(f"a report must have at most {log.MAX_REPORT} bytes, got {size}")
     return size
 
 
 def stored_secret(path: Path) -> bytes:
     """32 secret bytes in hexadecimal digits, made at the first use, readable by the owner only."""
-    files.create_private(path, os.urandom(KEY_BYTES).hex().encode())
+    files.create_private(path, os.urandom(log.KEY_BYTES).hex().encode())
     try:
         return bytes.fromhex(path.read_text(encoding="ascii").strip())
     except ValueError:
-        raise CampaignError(f"{path} must hold {2 * KEY_BYTES} hexadecimal digits") from None
+        raise CampaignError(f"{path} must hold {2 * log.KEY_BYTES} hexadecimal digits") from None

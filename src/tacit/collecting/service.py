@@ -14,11 +14,10 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from tacit import logs, operating
 from tacit.collecting.campaign import CampaignError, ReportError, evaluation_of
 from tacit.collecting.folder import Folder
 from tacit.collecting.intake import ACCEPTED, Intake
-from tacit.operating.answers import Operated, counter, gauge, takes_writes
-from tacit.operating.logs import is_logging
 
 try:
     from starlette.applications import Starlette
@@ -130,19 +129,19 @@ class Collector:
         refused = [(index, each) for index, each in enumerate(outcomes) if each != ACCEPTED]
         return _refusals(len(messages) - len(refused), refused)
 
-    def operated(self) -> Operated:
+    def operated(self) -> operating.Operated:
         """What who operates the collector may see; devices do not."""
         checks = {
             "process": lambda: self._writer is not None and not self._writer.done(),
-            "disk": lambda: takes_writes(self.folder.reports),
+            "disk": lambda: operating.takes_writes(self.folder.reports),
         }
-        return Operated(checks, self._metrics, {"/estimate": self._estimate})
+        return operating.Operated(checks, self._metrics, {"/estimate": self._estimate})
 
     def _metrics(self) -> list[Any]:
         counts, waiting = dict(self._intake.counters), self._queue.qsize()
         return [
-            counter("tacit_reports_total", "Reports that came.", "outcome", counts),
-            gauge("tacit_waiting_reports", "Reports that wait to be written.", waiting),
+            operating.counter("tacit_reports_total", "Reports that came.", "outcome", counts),
+            operating.gauge("tacit_waiting_reports", "Reports that wait to be written.", waiting),
         ]
 
     def _estimate(self) -> dict[str, Any]:
@@ -278,7 +277,7 @@ def serve(app: Starlette, host: str, port: int, certificate: Path | None, key: P
         server_header=False,
         ws="none",
         log_level="warning",
-        log_config=None if is_logging() else uvicorn.config.LOGGING_CONFIG,
+        log_config=None if logs.is_logging() else uvicorn.config.LOGGING_CONFIG,
     )
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from tacit.arrays import Floats
-from tacit.counts import count_rounds
+from tacit.counts import tree_budget
 from tacit.counts.placing import borders_of, planned_height
 from tacit.counts.pooling import Pooled, product_variance
 from tacit.counts.zoomed_cells import best_scales, recounted, zoomed
@@ -91,34 +91,34 @@ class Choices:
     """
 
     protocol: Any
-    height: int = count_rounds.ROUND_HEIGHT
+    height: int = tree_budget.ROUND_HEIGHT
     noises: float = 1.0
 
     @property
     def zoom_height(self) -> int:
         """The height of flat rounds with zoomed cells."""
-        return min(self.height + 1, count_rounds.MAX_FLAT_HEIGHT)
+        return min(self.height + 1, tree_budget.MAX_FLAT_HEIGHT)
 
     def variances(self, parts: int, height: int) -> Floats:
         """The noise variances of a round's levels, of all strata together, shape (height+2,)."""
-        epsilon = self.protocol.known_epsilon * parts / count_rounds.PARTS
+        epsilon = self.protocol.known_epsilon * parts / tree_budget.PARTS
         made = np.full(height + 2, np.inf)
-        for level, part in count_rounds.round_levels(self.protocol, height, epsilon).items():
+        for level, part in tree_budget.round_levels(self.protocol, height, epsilon).items():
             scale = self.protocol.distance / part
             made[level] = self.noises * float(discrete_laplace_variance(scale))
-        return made * float(count_rounds.round_strata(self.protocol, height))
+        return made * float(tree_budget.round_strata(self.protocol, height))
 
     def precisions(self, parts: int) -> tuple[float, float]:
         """The inverse noise variances of a class size and of a cell of a flat round."""
-        variances = self.variances(parts, count_rounds.MAX_FLAT_HEIGHT)
-        return 1 / float(variances[count_rounds.CLASSES]), 1 / float(variances[-1])
+        variances = self.variances(parts, tree_budget.MAX_FLAT_HEIGHT)
+        return 1 / float(variances[tree_budget.CLASSES]), 1 / float(variances[-1])
 
     def decided(self, pool: Pooled, parts: tuple[int, ...]) -> list[Next]:
         """What follows these rounds, for every replicate."""
-        left = count_rounds.PARTS - sum(parts)
+        left = tree_budget.PARTS - sum(parts)
         report = self.protocol.aim == "report" or self.protocol.by_group
-        most = REPORT_ROUNDS - 1 if report else count_rounds.MAX_ROUNDS
-        if pool.height > count_rounds.MAX_FLAT_HEIGHT or left <= count_rounds.FIRST_PARTS:
+        most = REPORT_ROUNDS - 1 if report else tree_budget.MAX_ROUNDS
+        if pool.height > tree_budget.MAX_FLAT_HEIGHT or left <= tree_budget.FIRST_PARTS:
             return [Next(left, counts=False)] * pool.smaller.size
         for_auc = self._for_auc(pool, parts, left, most)
         if not report:
@@ -127,16 +127,16 @@ class Choices:
 
     def _for_report(self, pool: Pooled, row: int, parts: tuple[int, ...], step: Next) -> Next:
         """What follows for the report of a replicate, of which the AUC alone would take a step."""
-        left, rounds = count_rounds.PARTS - sum(parts), REPORT_ROUNDS - len(parts)
+        left, rounds = tree_budget.PARTS - sum(parts), REPORT_ROUNDS - len(parts)
         alone, area = pool.of(np.array([row])), float(pool.area[row])
         tree = self._tree(alone, area, left, with_number=rounds > 1)
         if step.counts and step.scale is not None and rounds == 2:
             # a zoom, if a tree can follow it: after the last round there is no number
-            zoom = replace(step, parts=count_rounds.FIRST_PARTS)
+            zoom = replace(step, parts=tree_budget.FIRST_PARTS)
             if self._tree(alone, area, left - zoom.parts, False) is not None:
                 return zoom
         # looks into concentrated cells, with little of epsilon
-        zooms = step.scale is not None and step.parts == count_rounds.FIRST_PARTS
+        zooms = step.scale is not None and step.parts == tree_budget.FIRST_PARTS
         return step if tree is None or (zooms and rounds > 2) else tree
 
     def _tree(self, pool: Pooled, area: float, left: int, with_number: bool) -> Next | None:
@@ -162,7 +162,7 @@ class Choices:
         for tree in range(left, LEAST_TREE - 1 if with_number else left - 1, -1):
             # variances fall with the square of epsilon, those of products with its fourth power
             by_tree = (linear + products * (left / tree) ** 2) * (left / tree) ** 2
-            rest = self.protocol.epsilon * (left - tree) / count_rounds.PARTS
+            rest = self.protocol.epsilon * (left - tree) / tree_budget.PARTS
             if rest:
                 number = (
                     self.noises * 2 * (width / (rest * smaller)) ** 2
@@ -199,7 +199,7 @@ class Choices:
         again, least = self._best_parts(pool, left)
         closes = self._closes(pool, left, least)
         concentrated = pool.concentrated(np.sqrt(least))
-        zoom_parts = np.full(again.shape, count_rounds.FIRST_PARTS)
+        zoom_parts = np.full(again.shape, tree_budget.FIRST_PARTS)
         fine = self._fine(pool, left, least, concentrated.any(axis=-1))
         if len(parts) == most - 1 and concentrated.any():  # no other flat round follows
             zoom_parts, _ = self._best_parts(pool, left, alone=True)
@@ -249,12 +249,7 @@ class Choices:
         """
         none: list[Next | None] = [None] * concentrated.size
         asked = self.protocol.height is not None
-        if (
-            pool.borders is not None
-            or asked
-            or self.height != count_rounds.ROUND_HEIGHT
-            or left < 2
-        ):
+        if pool.borders is not None or asked or self.height != tree_budget.ROUND_HEIGHT or left < 2:
             return none
         fine_parts, variance = self._best_parts(pool, left, alone=True)
         pays = variance < WORTHWHILE**2 * (least + curves.HIDDEN_TIES**2)
@@ -264,7 +259,7 @@ class Choices:
         scales = best_scales(self.protocol.scale, pool.counts, pool.scale)
         return [
             Next(
-                count_rounds.FIRST_PARTS if concentrated else int(part),
+                tree_budget.FIRST_PARTS if concentrated else int(part),
                 counts=True,
                 scale=scale,
             )
@@ -316,7 +311,7 @@ class Choices:
         added = self.precisions(more) if more else (0.0, 0.0)
         by_class, by_cell = (1 / (a + b) for a, b in zip(before, added, strict=True))
         smaller, pairs = pool.smaller, np.prod(pool.sizes, axis=-1)
-        rest = self.protocol.epsilon * (left - more) / count_rounds.PARTS
+        rest = self.protocol.epsilon * (left - more) / tree_budget.PARTS
         by_number = self.noises * 2 * (width / (rest * smaller)) ** 2
         by_functions = (by_cell * cells) ** 2 / 12 / pairs**2
         by_ties = 0.0 if alone else by_cell * pool.lone_mass

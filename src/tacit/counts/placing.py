@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
-from tacit.counts.count_rounds import MAX_FLAT_HEIGHT
 from tacit.counts.pooling import Pooled
+from tacit.counts.tree_budget import MAX_FLAT_HEIGHT
 from tacit.counts.zoomed_cells import ALONE_PART, around_round_numbers, lone_concentrations
 from tacit.metrics.cells.score_scale import ScoreScale
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.counts import zoomed_cells
-from tacit.counts.count_rounds import CLASSES, MAX_FLAT_HEIGHT
 from tacit.counts.influence import NEGATIVES, POSITIVES, SIZES, influences_of
 from tacit.counts.noisy_areas import CELL_BIAS, areas, influence_weights
+from tacit.counts.tree_budget import CLASSES, MAX_FLAT_HEIGHT
 from tacit.counts.tree_results import KnownArea, class_variance, known_by_cells
 from tacit.metrics import curves, trees
 from tacit.metrics.cells.score_distribution import below_edges, rising_fractions

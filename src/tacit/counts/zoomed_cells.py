@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats
+from tacit.metrics import curves
 from tacit.metrics.cells.score_distribution import ScoreDistribution
 from tacit.metrics.cells.score_scale import PROBABILITY, ScoreScale, named_scale
-from tacit.metrics.curves import HIDDEN_TIES, chance_of_several
 
 HIDDEN_IN_CELL = 0.05
 """Error of the AUC by the product of both functions' interpolation in a cell, over the cube of the
@@ -107,7 +107,7 @@ def concentrated_cells(
     if linear:  # linear functions of both classes cancel at a tie
         return np.asarray(concentrated)
     by_ties = HIDDEN_BY_TIE * tied_shares(counts, cell_error)
-    concentrated |= by_ties > np.maximum(most, HIDDEN_TIES)  # less is stated of any cells
+    concentrated |= by_ties > np.maximum(most, curves.HIDDEN_TIES)  # less is stated of any cells
     near = concentrated.any(axis=-1, keepdims=True) & (HIDDEN_BESIDE * products > most)
     return np.asarray(concentrated | near)
 
@@ -153,7 +153,7 @@ def several_variance(counts: Floats, cell_error: float, left_out: NDArray[np.boo
     left_out : cells that hold one double, or whose pairs are counted already, shape (..., B).
     """
     shares = np.where(left_out, 0.0, tied_shares(counts, cell_error))
-    chance = chance_of_several(np.mean(shares > 0, axis=-1))
+    chance = curves.chance_of_several(np.mean(shares > 0, axis=-1))
     return np.asarray(chance * np.sum(shares**2, axis=-1) * WON_ERROR**2)
 
 

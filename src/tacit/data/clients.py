@@ -16,20 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Floats
+from tacit.data import checking
 from tacit.data.categories import Categories
-from tacit.data.checking import (
-    SECOND,
-    WEIGHTED,
-    all_left_out,
-    all_or_none,
-    as_keys,
-    as_labels,
-    as_scores,
-    check_sizes,
-    columns_of,
-    common_unit,
-    validate_clients,
-)
 from tacit.data.errors import DataError
 from tacit.data.form import PLAIN, FileForm
 from tacit.data.persons import as_persons, counted
@@ -93,7 +81,7 @@ class Clients:
 
     def __post_init__(self) -> None:
         if not self._checked:
-            validate_clients(self)
+            checking.validate_clients(self)
 
     @classmethod
     def from_arrays(
@@ -121,19 +109,19 @@ class Clients:
         sample_weight : None; weights are refused.
         """
         if sample_weight is not None:
-            raise DataError(WEIGHTED)
+            raise DataError(checking.WEIGHTED)
         columns = _as_columns(scores, labels, second, persons)
         shapes = columns["scores"].shape, columns["labels"].shape
         if client_ids is None:
             offsets = np.array([0, columns["scores"].size], dtype=np.int64)
             return cls(offsets=offsets, unit=unit, **columns)
-        ids = as_keys(client_ids, "client ids")
+        ids = checking.as_keys(client_ids, "client ids")
         if {*shapes, ids.shape} != {ids.shape}:
             raise DataError(
                 "scores, labels and client ids must have one length, "
                 f"got {shapes[0]}, {shapes[1]} and {ids.shape}"
             )
-        check_sizes(columns)
+        checking.check_sizes(columns)
         order, offsets, names = by_client(ids)
         return cls(offsets=offsets, names=names, unit=unit, **_taken(columns, order))
 
@@ -158,7 +146,7 @@ class Clients:
         >>> ratings.scores, ratings.second
         (array([5., 3., 4.]), array([4., 3., 5.]))
         """
-        flat = as_scores(values)
+        flat = checking.as_scores(values)
         return cls.from_arrays(flat, np.zeros(flat.size, dtype=np.int8), client_ids, second)
 
     @classmethod
@@ -205,7 +193,7 @@ class Clients:
         if categories.of_record.size != self.records:
             raise DataError(f"{self.records} records but {categories.of_record.size} categories")
         if client_ids is not None:
-            categories = categories[by_client(as_keys(client_ids, "client ids"))[0]]
+            categories = categories[by_client(checking.as_keys(client_ids, "client ids"))[0]]
         return replace(self, categories=categories)
 
     @classmethod
@@ -278,7 +266,7 @@ class Clients:
             import_module, ("tacit.data.engines.counts_file", "tacit.data.engines.stored")
         )
         counted = counts_file.CountedRecords(
-            as_scores(edges), np.asarray(counts), tuple(names), ends
+            checking.as_scores(edges), np.asarray(counts), tuple(names), ends
         )
         made: Clients = stored.StoredClients(counted, unit)
         return made
@@ -303,7 +291,7 @@ class Clients:
         ``categories`` are the records' classes or private groups.
         """
         columns = _as_columns(scores, labels, second, persons) | {"categories": categories}
-        check_sizes(columns)
+        checking.check_sizes(columns)
         order, offsets = dealt(columns["scores"], clients, by, seed)
         return cls(offsets=offsets, simulated=True, **_taken(columns, order))
 
@@ -325,11 +313,13 @@ class Clients:
             np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
             tuple(name for part in parts for name in part.names),
             any(part.simulated for part in parts),
-            all_or_none(SECOND, [part.second for part in parts]),
-            common_unit(parts),
-            all_or_none("persons", [part.persons for part in parts]),
-            all_or_none("categories", [part.categories for part in parts], Categories.concatenate),
-            all_left_out(parts),
+            checking.all_or_none(checking.SECOND, [part.second for part in parts]),
+            checking.common_unit(parts),
+            checking.all_or_none("persons", [part.persons for part in parts]),
+            checking.all_or_none(
+                "categories", [part.categories for part in parts], Categories.concatenate
+            ),
+            checking.all_left_out(parts),
         )
 
     @property
@@ -497,7 +487,9 @@ class Clients:
         self, which: slice | NDArray[np.bool_ | np.int64], offsets: NDArray[np.int64]
     ) -> Clients:
         """Some of the records, or all in another order, cut by other offsets."""
-        return replace(self, offsets=offsets, _checked=True, **_taken(columns_of(self), which))
+        return replace(
+            self, offsets=offsets, _checked=True, **_taken(checking.columns_of(self), which)
+        )
 
     def digest(self, key: bytes, with_scores: bool = True) -> bytes:
         """A keyed digest of the records in their order: HMAC-SHA256, 32 bytes.
@@ -577,9 +569,9 @@ def _as_columns(
 ) -> dict[str, Any]:
     """The columns of records by their names, of values in any form."""
     return {
-        "scores": as_scores(scores),
-        "labels": as_labels(labels),
-        "second": None if second is None else as_scores(second, SECOND),
+        "scores": checking.as_scores(scores),
+        "labels": checking.as_labels(labels),
+        "second": None if second is None else checking.as_scores(second, checking.SECOND),
         "persons": None if persons is None else as_persons(persons),
     }
 

@@ -23,19 +23,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.data import form as forms
 from tacit.data.checking import MUST_BE_EXACT, ROUNDED, SCORES, SECOND
 from tacit.data.errors import DataError, DataWarning, no_column
-from tacit.data.form import (
-    MAX_WORDS,
-    MISSING_WORDS,
-    NO_LABEL,
-    PLAIN,
-    FileForm,
-    label_requirement,
-    meanings,
-    reads_as_number,
-    remedy_of_number,
-)
 from tacit.data.persons import as_persons
 from tacit.data.tables import Location, Problem, Table, is_text
 from tacit.data.units import ENDS_OF_LOG_ODDS, LOG_ODDS, PERCENT, RANGES, outside
@@ -44,7 +34,7 @@ Rule = Literal["refuse", "drop"]
 """What is done with an incomplete record: an error that names it, or it is left out."""
 RULES: tuple[str, ...] = get_args(Rule)
 
-_BLANKS = pa.array(sorted(MISSING_WORDS), pa.large_string())
+_BLANKS = pa.array(sorted(forms.MISSING_WORDS), pa.large_string())
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$|(?i)^[+-]?(nan|inf|infinity)$"
 
 
@@ -92,7 +82,7 @@ class Columns:
     group: str | None = None
     person: str | None = None
     drop: bool = False
-    form: FileForm = PLAIN
+    form: forms.FileForm = forms.PLAIN
     unit: str | None = None
     classes: tuple[str, ...] = ()
     negative: str | None = None
@@ -256,7 +246,7 @@ def readable(table: Table, columns: Columns, location: Location) -> list[str]:
         if first.startswith("#"):
             location.refuse_whole(f"the first line is a comment, {first!r:.60}", "remove it", 1)
             return []
-        if any(map(reads_as_number, header)) and set(header).isdisjoint(columns.names):
+        if any(map(forms.reads_as_number, header)) and set(header).isdisjoint(columns.names):
             advice = f"add a line with the names of the columns, such as {','.join(columns.names)}"
             location.refuse_whole("the first line holds values, not names", advice, 1)
             return []
@@ -376,7 +366,7 @@ def _numbers(
     name: str,
     called: str,
     location: Location,
-    form: FileForm = PLAIN,
+    form: forms.FileForm = forms.PLAIN,
     unit: str | None = None,
 ) -> NDArray[np.float64]:
     """Finite numbers, shape (rows,); whole ones are those that float64 holds.
@@ -414,16 +404,18 @@ def _numbers(
 
 
 def _refuse_no_numbers(
-    column: Any, wrong: NDArray[np.bool_], called: str, form: FileForm, location: Location
+    column: Any, wrong: NDArray[np.bool_], called: str, form: forms.FileForm, location: Location
 ) -> None:
     """Refuse text that is no number, or list it by what is to be done about it."""
     if not wrong.any():
         return
     encoded = pc.if_else(pa.array(wrong), column, None).dictionary_encode()
     # different words beyond these count as the last of them
-    remedies = [remedy_of_number(str(each), form) for each in encoded.dictionary[:MAX_WORDS]]
+    remedies = [
+        forms.remedy_of_number(str(each), form) for each in encoded.dictionary[: forms.MAX_WORDS]
+    ]
     index = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    by_word = np.minimum(index, MAX_WORDS - 1)
+    by_word = np.minimum(index, forms.MAX_WORDS - 1)
     for remedy in dict.fromkeys(remedies):
         same = np.array([each == remedy for each in remedies])[by_word]
         location.refuse(wrong & same, column, f"{called} must be numbers", remedy)
@@ -439,7 +431,7 @@ def _rounded(numbers: NDArray[np.float64], column: Any) -> NDArray[np.bool_]:
     return large
 
 
-def _plain_numbers(text: Any, form: FileForm) -> Any:
+def _plain_numbers(text: Any, form: forms.FileForm) -> Any:
     """Text with numbers as Arrow reads them: no spaces around, a point, no percent sign."""
     text = pc.ascii_trim_whitespace(text)
     if form.percent:
@@ -451,7 +443,7 @@ def _plain_numbers(text: Any, form: FileForm) -> Any:
 
 
 def _labels(
-    column: Any, name: str, location: Location, form: FileForm, negative: str | None
+    column: Any, name: str, location: Location, form: forms.FileForm, negative: str | None
 ) -> tuple[NDArray[np.int8], str | None]:
     """Labels, shape (rows,), and the word that means 0, as far as it is known.
 
@@ -462,17 +454,17 @@ def _labels(
     negative : the word that means 0 in earlier rows; None where there was none.
     """
     encoded = column.dictionary_encode()
-    values = encoded.dictionary[:MAX_WORDS].to_pylist()
-    meant, negative = meanings(values, form, negative)
+    values = encoded.dictionary[: forms.MAX_WORDS].to_pylist()
+    meant, negative = forms.meanings(values, form, negative)
     # a missing value's index is the last
-    of_word = np.full(len(encoded.dictionary) + 1, NO_LABEL, dtype=np.int8)
+    of_word = np.full(len(encoded.dictionary) + 1, forms.NO_LABEL, dtype=np.int8)
     of_word[: len(meant)] = meant
     labels = of_word[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
-    wrong = labels == NO_LABEL
+    wrong = labels == forms.NO_LABEL
     if wrong.any():
         missing = wrong & absent(column)
         location.refuse_missing(missing, column, name)
-        must, remedy = label_requirement(values, form, negative)
+        must, remedy = forms.label_requirement(values, form, negative)
         words = ", ".join(f"{str(each)!r:.30}" for each in values[:5])
         more = f" and {len(encoded.dictionary) - 5:,} more" if len(encoded.dictionary) > 5 else ""
         advice = f"the values are {words}{more}: correct them"

@@ -20,9 +20,8 @@ import hmac
 import math
 import secrets
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +30,7 @@ from tacit.arrays import Flags, Floats, Integers
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
 from tacit.data.ragged import Ragged
-from tacit.metrics.likely_masses import acceleration_of, estimated_masses
+from tacit.local import likely_masses
 from tacit.privacy import bounded
 from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.mechanisms.response import Choices
@@ -47,7 +46,8 @@ TURNS_NOTE = ("two-round turns",)
 ORDER_KEY_BYTES = 32
 
 
-class Turns(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Turns:
     """What a client stores: its records' turns, and the number of rounds that are over.
 
     A turn is the slot that a record drew. ``order`` is a digest of the records in their order,
@@ -58,7 +58,7 @@ class Turns(NamedTuple):
     drawn: NDArray[np.uint8]
     rounds: int
     first: int
-    key: bytes
+    key: bytes = field(repr=False)
     order: bytes
 
     @classmethod
@@ -165,7 +165,7 @@ def take_turn(clients: Clients, query: Query, state: ClientState, rounds: int) -
             "the records, or their order, changed since they drew their turns: a record would "
             "report in both rounds"
         )
-    state.keep(TURNS_NOTE, note._replace(rounds=rounds + 1, first=first))
+    state.keep(TURNS_NOTE, replace(note, rounds=rounds + 1, first=first))
 
 
 @step()
@@ -255,7 +255,7 @@ class WindowReports:
         ----------
         counts : how often each output came, shape (..., outputs).
         """
-        return estimated_masses(counts, self._table, _acceleration(self))
+        return likely_masses.estimated_masses(counts, self._table, _acceleration(self))
 
     @property
     def _width(self) -> int:
@@ -278,4 +278,4 @@ class WindowReports:
 @lru_cache(maxsize=16)
 def _acceleration(reports: WindowReports) -> float:
     """The power that accelerates the iterations of the estimate."""
-    return acceleration_of(reports.window.probabilities[reports.inputs])
+    return likely_masses.acceleration_of(reports.window.probabilities[reports.inputs])

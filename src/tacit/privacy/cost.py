@@ -37,6 +37,19 @@ class Adjacency(Enum):
     """The scores of a person's counted records take any other values."""
 
 
+HIDDEN: Mapping[str, str] = {
+    "label": "whether any one record's label is 0 or 1",
+    "record": "whether any one record is in the data at all",
+    "replace": "what any one record contains",
+    "score": "any one record's score; labels are open",
+    "person": "whether any one person's records at a client are in the data at all",
+    "person-label": "whether the labels of any one person's records at a client are 0 or 1",
+    "person-replace": "what any one person's records at a client contain, not how many count",
+    "person-score": "the scores of any one person's records at a client; labels are open",
+}
+"""What each adjacency hides, by its word."""
+
+
 class NoisyRelease(ABC):
     """An observed statistic under noise, at a stated change of the statistic."""
 

@@ -9,12 +9,11 @@ from typing import Any
 
 from tacit.privacy import composition
 from tacit.privacy.attack import attack_line
-from tacit.privacy.cost import cost_line
+from tacit.privacy.cost import HIDDEN, cost_line
 from tacit.privacy.shuffling import Shuffled
 from tacit.reporting.comparing import Difference
 from tacit.results.estimate import Estimate, Interval, bounds_line, decimals, higher_of
 from tacit.results.saved import reading
-from tacit.results.saved.reading import Bounds
 
 LEAST_IN_DIGITS, MOST_IN_DIGITS = 1e-6, 1e7
 """The least size of a threshold that is written without an exponent, and that from which on it has
@@ -24,17 +23,6 @@ EXACT_DIGITS = 200
 
 CERTAIN = 0.9999
 """A statement of higher probability than this is called practically certain."""
-HIDDEN = {
-    "label": "whether any one record's label is 0 or 1",
-    "record": "whether any one record is in the data at all",
-    "replace": "what any one record contains",
-    "score": "any one record's score; labels are open",
-    "person": "whether any one person's records at a client are in the data at all",
-    "person-label": "whether the labels of any one person's records at a client are 0 or 1",
-    "person-replace": "what any one person's records at a client contain, not how many count",
-    "person-score": "the scores of any one person's records at a client; labels are open",
-}
-"""What each adjacency keeps deniable."""
 NOISE = {
     "system": "exact, from the operating system",
     "simulated": "simulated; it protects no record",
@@ -80,7 +68,7 @@ def signed(value: float, digits: int = 4) -> str:
     return f"{sign}{abs(value):.{digits}f}" if math.isfinite(value) else "not known"
 
 
-def between(bounds: Bounds, digits: int = 4) -> str:
+def between(bounds: reading.Bounds, digits: int = 4) -> str:
     """An interval in words."""
     return bounds_line(bounds, digits=digits) if all(map(math.isfinite, bounds)) else "not known"
 

@@ -2,12 +2,18 @@
 
 A ``Setup`` is what every evaluation of this process begins with: ``tacit.evaluate``, groups and
 comparisons. With a part of its epsilon an evaluation can also count incomplete records.
+
+With a ledger, a run is debited in whole before anything is computed. Parties debit message by
+message, since a coordinator may ask them anything. Here one program asks and answers, and its user
+sees all of it: one debit of the whole guarantee, durable before the first step, covers whatever of
+the run is seen, also of one that breaks off.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import secrets
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
@@ -17,6 +23,8 @@ from numpy.typing import NDArray
 
 import tacit.protocol as tp
 from tacit.data.clients import Clients
+from tacit.ledger.entries import Entry, request_digest
+from tacit.ledger.ledger import Ledger
 from tacit.metrics.ranking import auc
 from tacit.privacy import composition
 from tacit.protocol import declared, registry
@@ -24,7 +32,7 @@ from tacit.protocol.settings import known_settings
 from tacit.results import evaluation
 from tacit.results.run import LeftOut, Traffic
 from tacit.running.mpc.runner import NO_LEDGERS, Ledgers, run_mpc
-from tacit.running.run_ledger import UNDEBITED, debit_run
+from tacit.running.session.debits import fingerprint
 from tacit.running.simulation import Run, replicate, simulate
 from tacit.running.spending import counted_clients, per_record, unit_of
 from tacit.running.units import result_unit, taken_by
@@ -42,6 +50,7 @@ HERE = (
 Engine = Literal["ideal", "spu"]
 """Who computes joint steps: a trusted party, or the clients' processes."""
 ENGINES = get_args(Engine)
+UNDEBITED = "this simulation debited no ledger"
 NONE_LEFT_OUT = "missing_epsilon counts records that were left out: read them with missing='drop'"
 PERSONS = (
     "missing_epsilon counts records, of which a person may have many: it cannot be used where a "
@@ -135,7 +144,7 @@ class Setup:
         return self.clients.simulated or not isinstance(self.source, tp.SystemNoise)
 
     def debit(self, *protocols: tp.Protocol, exact: bool = False) -> None:
-        """Debit runs of these protocols together, before any of them computes anything.
+        """Debit runs of these protocols together, durably, before any of them computes anything.
 
         Parameters
         ----------
@@ -144,14 +153,28 @@ class Setup:
 
         Raises
         ------
-        BudgetError, ValueError, OSError : as ``debit_run``.
+        BudgetError : where the ledger does not allow it, or cannot be read or written.
+        ValueError : for no federation, where the ledger does not have one data set.
+        OSError : for a ledger that is not there, or cannot be opened.
         """
         if self.ledger is None or self.simulated:
             return
         cost = tp.UNPROTECTED if exact else tp.NOTHING
         for each in protocols:
             cost += composition.of_person(each.guarantee, self.per_person)
-        debit_run(self.ledger, self.federation, self.given, protocols[0].name, cost)
+        with Ledger.open_readonly(self.ledger) as pages:  # it makes none
+            known = pages.datasets() if self.federation is None else [self.federation]
+        if len(known) != 1:
+            listed = ", ".join(map(repr, known)) or "none"
+            raise ValueError(
+                f"{os.fspath(self.ledger)} must have one data set where the run names none, got "
+                f"{listed}: name the records' data set as the federation"
+            )
+        session = secrets.token_bytes(16)
+        asked = protocols[0].name, "0 whole run", session.hex(), request_digest(session)
+        with Ledger(self.ledger) as ledger:
+            mark = fingerprint(ledger, self.given)
+            ledger.debit(Entry(known[0], mark, *asked, composition.stated_cost(cost, cost)))
 
     def evaluated(
         self, protocol: tp.Protocol, *also: tp.Protocol, exact: bool = False

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import tacit.protocol as tp
-from tacit.data.persons import SEED_BYTES
+from tacit.data import persons
 from tacit.privacy import composition
 from tacit.privacy.cost import MIN_BUDGET, Cost, worst_case
 from tacit.privacy.mechanisms.response import UniformIntegers
@@ -150,7 +150,7 @@ class CountedSeed(tp.Lasting):
     seed : 32 secret random bytes.
     """
 
-    seed: bytes
+    seed: bytes = field(repr=False)
 
 
 def persons_misfit(per_person: int, named: bool, one_each: bool) -> str:
@@ -213,9 +213,9 @@ def unit_of(clients: tp.Clients, per_person: int | None) -> int:
 
 def _drawn_seed(noise: tp.NoiseSource | None) -> bytes:
     if noise is None or isinstance(noise, tp.SystemNoise):
-        return secrets.token_bytes(SEED_BYTES)
-    words: NDArray[Any] = noise.draw(UniformIntegers(2**32), (SEED_BYTES // 4,))
-    return words.ravel()[: SEED_BYTES // 4].astype("<u4").tobytes()
+        return secrets.token_bytes(persons.SEED_BYTES)
+    words: NDArray[Any] = noise.draw(UniformIntegers(2**32), (persons.SEED_BYTES // 4,))
+    return words.ravel()[: persons.SEED_BYTES // 4].astype("<u4").tobytes()
 
 
 def per_record(protocol: tp.Protocol, per_person: int) -> tp.Protocol:

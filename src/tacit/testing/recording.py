@@ -13,7 +13,7 @@ from scipy.special import ndtr
 import tacit.protocol as tp
 from tacit.arrays import Integers
 from tacit.auditing.questions import changed, removed
-from tacit.privacy.doubles import PublicCoins, ScaledNoise
+from tacit.privacy import doubles
 from tacit.privacy.mechanisms.gaussian import Gaussian
 from tacit.privacy.mechanisms.interface import Distribution, Mechanism
 from tacit.privacy.mechanisms.laplace import PolyaShare
@@ -143,11 +143,11 @@ def without_person(clients: tp.Clients, adjacency: tp.Adjacency | None) -> Itera
                 yield replace(clients, scores=scores)
 
 
-class Rescaled(ScaledNoise):
+class Rescaled(doubles.ScaledNoise):
     """Noise whose scale is wrong by a factor; bits as they should be."""
 
     def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> Any:
         """Noise of the wrong scale; bits as they should be."""
         if isinstance(distribution, tp.RandomisedResponse | Bits):
-            return PublicCoins.draw(self, distribution, shape)
+            return doubles.PublicCoins.draw(self, distribution, shape)
         return super().draw(distribution, shape)

@@ -14,7 +14,7 @@ import numpy as np
 
 from tacit.arrays import Integers
 from tacit.crypto.secure_sum import masking
-from tacit.protocol.mpc import Function, MPCError, SharedRun, Words
+from tacit.protocol import mpc
 from tacit.running.mpc import transport
 
 WAIT = 5.0
@@ -56,7 +56,7 @@ class Room(transport.Transport):
         try:
             return self._box(key).get(timeout=self._wait)
         except queue.Empty:
-            raise MPCError(f"party {key[1]} did not come within {self._wait:g} s") from None
+            raise mpc.MPCError(f"party {key[1]} did not come within {self._wait:g} s") from None
 
     def _box(self, key: tuple[Any, ...]) -> queue.SimpleQueue[Any]:
         # atomic, so that two threads have one box
@@ -75,7 +75,7 @@ class _RoomPeers(transport.MeasuredPeers):
     @contextmanager
     def link(
         self, members: Sequence[int], items: int, comparisons: int | None = None
-    ) -> Iterator[SharedRun]:
+    ) -> Iterator[mpc.SharedRun]:
         """A computation that the first of its members carries out for all."""
         members = tuple(members)
         self._links[members] = self._links.get(members, 0) + 1
@@ -93,7 +93,7 @@ class _RoomPeers(transport.MeasuredPeers):
         return bytes(self._room.take((self._name, index, self.index)))
 
 
-class _RoomRun(SharedRun):
+class _RoomRun(mpc.SharedRun):
     """One party's side: it hands in its inputs, and takes its share of the output."""
 
     def __init__(self, room: Room, name: str, members: tuple[int, ...], index: int) -> None:
@@ -108,26 +108,26 @@ class _RoomRun(SharedRun):
     def shares(
         self,
         name: tuple[Any, ...],
-        function: Function,
+        function: mpc.Function,
         value: Integers,
         shapes: Sequence[tuple[int, ...]],
-    ) -> Words:
+    ) -> mpc.Words:
         """The share of a function of one input of every party; see ``SharedRun.shares``."""
         return self._share(value, lambda values: function(*values))
 
     def evaluated(
-        self, name: tuple[Any, ...], function: Function, inputs: Sequence[Sequence[Words]]
-    ) -> Words:
+        self, name: tuple[Any, ...], function: mpc.Function, inputs: Sequence[Sequence[mpc.Words]]
+    ) -> mpc.Words:
         """The share of a function of shared inputs; see ``SharedRun.evaluated``."""
         first_summands = [summands[0] for summands in inputs]
 
-        def computed(parts: list[list[Words]]) -> Any:
+        def computed(parts: list[list[mpc.Words]]) -> Any:
             sums = [np.sum(each, axis=0, dtype=np.uint64) for each in zip(*parts, strict=True)]
             return function(*(values.view(np.int64) for values in sums))
 
         return self._share(first_summands, computed)
 
-    def _share(self, value: Any, computed: Callable[[list[Any]], Any]) -> Words:
+    def _share(self, value: Any, computed: Callable[[list[Any]], Any]) -> mpc.Words:
         index = self._members[self.rank]
         self._room.leave((self._name, index, "input"), value)
         if self.rank == 0:
@@ -136,5 +136,5 @@ class _RoomRun(SharedRun):
             parts = masking.summands_of(output, self.parties)
             for member, part in zip(self._members, parts, strict=True):
                 self._room.leave((self._name, self._members[0], "output", member), part)
-        words: Words = self._room.take((self._name, self._members[0], "output", index))
+        words: mpc.Words = self._room.take((self._name, self._members[0], "output", index))
         return words

@@ -73,9 +73,7 @@ def server_of_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ser
     script = example()
     if script.program("initdb") is None:
         pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
-    pytest.importorskip(
-        "psycopg", reason="the driver is not installed: pip install tacit[postgres]"
-    )
+    pytest.importorskip("psycopg", reason="no driver is installed: pip install tacit[postgres]")
     folder = tmp_path_factory.mktemp("postgres")
     server = Server(script.start_postgres(folder, free_port()))
     yield server

@@ -123,9 +123,7 @@ EXACT = tacit.ScoreHistogram("exact-sum", height=6)
         ({"epsilon": 1.0}, {"unit": "percent", "score": "percent"}),
     ],
 )
-def test_results_are_those_in_memory(
-    cluster: Any, settings: dict[str, Any], columns: dict[str, Any]
-) -> None:
+def test_equal_results(cluster: Any, settings: dict[str, Any], columns: dict[str, Any]) -> None:
     """One round or more, for clients in order of numbers and of names."""
     one, other = (
         tacit.evaluate(each, seed=1, **columns, **settings)
@@ -214,9 +212,7 @@ def test_a_worker_that_is_lost_once_changes_nothing(cluster: Any, tmp_path: Path
 
 
 @pytest.mark.parametrize("depth", [1, 6, 11])
-def test_a_statement_of_spark_finds_the_cells_of_a_search(
-    spark: Spark, depth: int, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_spark_finds_cells(spark: Spark, depth: int, capfd: pytest.CaptureFixture[str]) -> None:
     """To the last bit, also where edges are equal, infinite or neighbouring doubles."""
     random = np.random.default_rng(depth)
     size = (1 << depth) - 1

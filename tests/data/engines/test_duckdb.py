@@ -29,10 +29,9 @@ from tacit.data.ragged import doubled_ranks
 from tacit.data.scales import in_unit
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol
-from tacit.protocols.fedauc.steps import pair_of_clients, sums_by_client
+from tacit.protocols.fedauc.steps import pair_of_clients
 from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
-from tacit.protocols.shared.flipped_labels import flipped_in_order
 from tests.data.engines.conftest import check_ranked, check_same, database
 
 PROTOCOLS: dict[str, Protocol] = {
@@ -135,9 +134,7 @@ def test_a_database_of_duckdb_is_only_read(tmp_path: Path) -> None:
         ("site", ["a", None], "column 'site' of .* has no value in some records"),
     ],
 )
-def test_bad_values_are_named(
-    column: str, values: list[object], sentence: str, tmp_path: Path
-) -> None:
+def test_faults_are_named(column: str, values: list[object], sentence: str, tmp_path: Path) -> None:
     columns = {"score": [0.1, 0.2], "label": [0, 1], "site": ["a", "b"], column: values}
     file = parts(tmp_path, pa.table(columns), 1)
     with pytest.raises(DataError, match=sentence):
@@ -184,9 +181,7 @@ def test_a_table_that_grew_before_it_is_read_is_declined(later: str, tmp_path: P
     ],
 )
 @pytest.mark.parametrize("edges", [10, 1 << 14])
-def test_a_query_that_is_not_deterministic_is_told_from_a_table_that_changed(
-    later: str, sentence: str, edges: int, tmp_path: Path
-) -> None:
+def test_nondeterministic_queries(later: str, sentence: str, edges: int, tmp_path: Path) -> None:
     address = database(tmp_path / "a.duckdb", table(100))
     stored = from_database(address, query="SELECT * FROM scored LIMIT 90")
     relation = replace(stored.stored._relation, table=f"(SELECT * {later}) AS t")  # type: ignore[attr-defined]
@@ -288,9 +283,7 @@ def test_an_engine_ranks_records_as_memory_does(
 
 
 @pytest.mark.parametrize("unit", ["probability", "log-odds"])
-def test_secure_sums_of_stored_ranks_are_those_in_memory(
-    unit: str, tmp_path: Path, no_room: None
-) -> None:
+def test_secure_sums_of_ranks_are_those_in_memory(unit: str, tmp_path: Path, no_room: None) -> None:
     """The noise does not depend on who ranks, so results are the same to the last bit."""
     stored, memory = both(tmp_path, table(), unit="probability")
     protocol = tacit.FedAUC(epsilon=2.0, trust="secure-sum")
@@ -299,9 +292,7 @@ def test_secure_sums_of_stored_ranks_are_those_in_memory(
 
 @pytest.mark.parametrize("name", RANKING)
 @pytest.mark.parametrize("units", [("log-odds", "probability"), ("percent", "log-odds")])
-def test_converted_scores_are_ranked_as_in_memory(
-    name: str, units: tuple[str, str], tmp_path: Path, no_room: None
-) -> None:
+def test_converted_ranks(name: str, units: tuple[str, str], tmp_path: Path, no_room: None) -> None:
     """Rounding puts some images out of order, and makes others equal."""
     records, (unit, target) = table(6000, seed=5), units
     near = np.nextafter(0.5, 1) + np.arange(6000) % 40 * 2.0**-52
@@ -318,26 +309,6 @@ def test_a_table_that_changes_while_images_are_sorted_is_declined(tmp_path: Path
     parts(tmp_path, records.slice(1), 1)
     with pytest.raises(DataError, match="changed"):
         tacit.evaluate(converted, tacit.ExactAUC())
-
-
-def test_flipped_labels_of_stored_records_have_sums_of_passes(
-    tmp_path: Path, no_room: None
-) -> None:
-    """Without noise they are the labels, whose counts and rank sums are those of one pass."""
-    stored = from_files([parts(tmp_path, table(4000))], client="site")
-    ranking = stored.ranking
-    assert ranking is not None
-    answering = np.ones(stored.count, dtype=np.bool_)
-    for noise in (NoNoise(), NoNoise(3)):
-        passed = flipped_in_order(ranking, stored, 1.0, noise, ClientState(), answering)
-        positives, sums = np.zeros((), dtype=np.int64), np.zeros((), dtype=np.int64)
-        for listed, flipped in passed:
-            positives = positives + sums_by_client(flipped, listed.whose, stored.count)
-            sums = sums + sums_by_client(flipped * listed.ranks, listed.whose, stored.count)
-        shape = noise.full_shape((stored.count,))
-        known = ranking.ranked()
-        assert np.array_equal(positives, np.broadcast_to(known.positives, shape))
-        assert np.array_equal(sums, np.broadcast_to(known.positive_sums, shape))
 
 
 def test_stored_labels_are_flipped_once_at_their_rate(tmp_path: Path, no_room: None) -> None:
@@ -371,9 +342,7 @@ def test_protocols_share_the_flips_of_stored_labels(tmp_path: Path, no_room: Non
 
 
 @pytest.mark.parametrize("name", FLIPPING)
-def test_steps_of_flipped_labels_are_those_in_memory(
-    name: str, tmp_path: Path, no_room: None
-) -> None:
+def test_flipped_labels_count_as_in_memory(name: str, tmp_path: Path, no_room: None) -> None:
     other, one = (
         tacit.evaluate(each, FLIPPING[name], noise=NoNoise()).auc.value
         for each in both(tmp_path, table())
@@ -382,9 +351,7 @@ def test_steps_of_flipped_labels_are_those_in_memory(
 
 
 @pytest.mark.parametrize("column", [0, 1], ids=["scores", "labels"])
-def test_records_that_changed_after_their_flips_are_declined(
-    column: int, tmp_path: Path, no_room: None
-) -> None:
+def test_changes_after_flips_are_declined(column: int, tmp_path: Path, no_room: None) -> None:
     """Two of one client exchange labels, or a score moves and passes no other: numbers stay."""
     records, state = table(), ClientState()
     stored = from_files([parts(tmp_path, records, 1)], client="site")

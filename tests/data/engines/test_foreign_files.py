@@ -159,9 +159,7 @@ def test_a_database_that_replaces_functions_is_refused(macro: str, name: str, fo
     """Its counts would not be those of the records that are in its table."""
     file = database(folder, f"CREATE TABLE scored AS {RECORDS.format(client=1)}")
     database(folder, f"CREATE MACRO {macro}")
-    with pytest.raises(
-        DataError, match=f"must not define DuckDB's own functions again, got '{name}'"
-    ):
+    with pytest.raises(DataError, match=f"must not define .* functions again, got '{name}'"):
         from_database(f"duckdb://{file}", "scored")
 
 
@@ -184,9 +182,7 @@ def test_a_database_of_another_kind_loads_no_extension(folder: Path) -> None:
         from_database(f"duckdb://{file}", "scored")
 
 
-def test_a_file_whose_path_is_like_an_address_is_that_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_path_like_an_address_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """DuckDB takes ``file:/scored.parquet`` for a file of the root folder."""
     pq.write_table(pa.table({"score": [0.75], "label": [1]}), tmp_path / "scored.parquet")
     given = tmp_path / "given"
@@ -198,9 +194,7 @@ def test_a_file_whose_path_is_like_an_address_is_that_file(
         assert from_files([source]).ends == (0.25, 0.25)
 
 
-def test_files_are_called_as_they_are_given(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_are_named_as_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         pq.write_table(pa.table({"score": [0.5], "label": [1]}), tmp_path / name / "scored.parquet")

@@ -14,10 +14,10 @@ from click.testing import Result
 
 import tacit
 from tacit.data.engines.counts_file import CountedRecords
-from tacit.data.engines.opening import from_database, from_files
+from tacit.data.engines.opening import from_database
 from tacit.data.engines.stored import StoredClients
 from tests.classified import GROUPS, group_clients
-from tests.data.engines.conftest import Server, database
+from tests.data.engines.conftest import database
 from tests.terminal import run
 
 ALL = group_clients(600, clients=3)
@@ -38,41 +38,6 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def check_same(stored: tacit.Clients, trust: str) -> None:
-    """Values, errors and figures of groups under one seed, to the last digit that is written."""
-    protocol = tacit.GroupedHistogram(trust, 1.0, group_names=GROUPS)
-    one, other = (tacit.evaluate(each, protocol, 1).to_dict() for each in (ALL, stored))
-    assert one["groups"] == other["groups"]
-    assert one["auc"] == other["auc"]
-    assert one["histogram"] == other["histogram"]
-
-
-@pytest.mark.usefixtures("no_room")
-@pytest.mark.parametrize("trust", ["secure-sum", "each"])
-@pytest.mark.parametrize("kind", ["database", "parquet"])
-def test_groups_are_counted_where_the_records_are(kind: str, trust: str, file: Path) -> None:
-    if kind == "database":
-        check_same(from_database(f"duckdb://{file}", "scored", **BY_WARD), trust)
-    else:
-        check_same(from_files([str(file.with_suffix(".parquet"))], **BY_WARD), trust)
-
-
-def test_groups_are_counted_in_postgresql(postgres: Server) -> None:
-    postgres.fill("scored", records())
-    check_same(from_database(postgres.address, "scored", **BY_WARD), "secure-sum")
-
-
-def test_records_read_into_memory_have_their_groups(file: Path) -> None:
-    stored = from_database(f"duckdb://{file}", "scored", **BY_WARD)
-    read = stored.part(0, stored.count)
-    assert read.categories is not None and ALL.categories is not None
-    assert read.categories.names == GROUPS
-    for group in range(3):
-        inside = read.categories.of_record == group
-        expected = ALL.categories.of_record == group
-        assert np.array_equal(np.sort(read.scores[inside]), np.sort(ALL.scores[expected]))
-
-
 @pytest.mark.parametrize(
     ("change", "names", "message"),
     [
@@ -82,9 +47,7 @@ def test_records_read_into_memory_have_their_groups(file: Path) -> None:
         ("", ("x", "y", "z'; --"), 'cannot be called "z\'; --"'),
     ],
 )
-def test_other_groups_are_refused(
-    change: str, names: tuple[str, ...], message: str, file: Path
-) -> None:
+def test_groups_are_refused(change: str, names: tuple[str, ...], message: str, file: Path) -> None:
     with duckdb.connect(str(file)) as opened:
         opened.execute(change or "SELECT 1")
     with pytest.raises(tacit.DataError, match=message):

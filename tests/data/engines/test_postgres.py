@@ -30,24 +30,14 @@ from tests.data.engines.conftest import (
     example,
 )
 from tests.data.engines.test_duckdb import PROTOCOLS, in_memory, table
-from tests.running.desks import HISTOGRAM, coordinated, desk_of, desks_of, federation
-from tests.running.session.test_changed_records import name_records, paid
+from tests.running import desks
+from tests.running.session.test_stored_records import FILE, spent
 
 
 def filled(server: Server, records: int = 500) -> Clients:
     made = table(records)
     server.fill("scored", made)
     return in_memory(made)
-
-
-@pytest.mark.parametrize("name", sorted(PROTOCOLS.keys() - {"fedauc", "exact auc"}))
-def test_records_in_a_table_give_the_figures_of_records_in_memory(
-    name: str, postgres: Server
-) -> None:
-    memory = filled(postgres)
-    stored = from_database(postgres.address, "scored", client="site")
-    assert stored.names == memory.names
-    check_same(stored, memory, PROTOCOLS[name])
 
 
 @pytest.mark.parametrize("kind", ["numeric", "double precision"])
@@ -78,9 +68,7 @@ def with_password(server: Server, database: str) -> str:
 
 
 @pytest.mark.parametrize("protocol", ["looks", "dpauc", "exact auc"])
-def test_a_database_in_ascii_gives_the_figures_of_records_in_memory(
-    protocol: str, in_ascii: Server
-) -> None:
+def test_a_database_in_ascii_gives_the_figures_of_memory(protocol: str, in_ascii: Server) -> None:
     """Names of clients are UTF-8 there, also those beyond ASCII."""
     in_ascii.run("SET client_encoding = 'UTF8'")
     memory = filled(in_ascii)
@@ -108,7 +96,7 @@ def test_a_text_that_is_not_utf8_is_one_sentence(in_ascii: Server) -> None:
         ("0.5, 3", "labels must be 0 or 1, got 3 in a record of"),
     ],
 )
-def test_bad_values_are_named(row: str, sentence: str, postgres: Server) -> None:
+def test_faults_are_named(row: str, sentence: str, postgres: Server) -> None:
     postgres.run("CREATE TABLE scored (score double precision, label integer)")
     postgres.run(f"INSERT INTO scored VALUES (0.1, 0), ({row})")
     with pytest.raises(DataError, match=sentence):
@@ -170,9 +158,7 @@ def test_a_table_without_rights_is_named(postgres: Server, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("protocol", [tacit.ExactAUC(), tacit.FedAUC(2.0, trust="secure-sum")])
-def test_a_server_sorts_for_ranks(
-    protocol: tacit.Protocol, postgres: Server, no_room: None
-) -> None:
+def test_a_server_sorts_ranks(protocol: tacit.Protocol, postgres: Server, no_room: None) -> None:
     """No record is kept in memory."""
     memory = filled(postgres)
     check_ranked(from_database(postgres.address, "scored", client="site"), memory, protocol)
@@ -200,17 +186,6 @@ def test_a_view_of_another_type_and_another_number_of_rows_are_declined(postgres
         from_database(postgres.address, "typed")
 
 
-def test_a_view_whose_type_changes_between_two_messages_is_declined(postgres: Server) -> None:
-    """A party reads it anew for every message, and keeps no lock on it meanwhile."""
-    memory = filled(postgres)
-    postgres.run("CREATE VIEW lent AS SELECT score, label FROM scored")
-    assert from_database(postgres.address, "lent").records == memory.records
-    postgres.run("DROP VIEW lent")
-    postgres.run("CREATE VIEW lent AS SELECT score::text AS score, label FROM scored")
-    with pytest.raises(DataError, match="must hold numbers, got type text"):
-        from_database(postgres.address, "lent")
-
-
 def test_a_lost_connection_is_one_sentence(postgres: Server) -> None:
     filled(postgres)
     stored = from_database(postgres.address, "scored")
@@ -223,42 +198,35 @@ def test_a_connection_lost_in_the_middle_of_a_run_costs_a_party_nothing(
     postgres: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was debited before stands; the same message, sent again, is answered and paid once."""
-    identity = federation(tmp_path, HISTOGRAM)
+    identity = desks.federation(tmp_path, desks.HISTOGRAM)
     records = read([str(PartyFile.read(tmp_path / "a" / "party.toml").records)])
     postgres.fill("scored", pa.table({"score": records.scores, "label": records.labels}))
-    name_records(tmp_path / "a" / "party.toml", f'records = "{postgres.address}"\ntable = "scored"')
-    whole = PostgresEngine.batches
-    lost: list[float | None] = []
+    named = f'records = "{postgres.address}"\ntable = "scored"'
+    desks.edited(tmp_path / "a" / "party.toml", (FILE, named))
+    coordinator, lost = desks.coordinated(tmp_path, identity), list[float]()
+    # masked numbers of the second sum: the first is debited, and records are read again
+    messages = desks.advanced(tmp_path, coordinator, rounds=7)
+    before, whole = spent(tmp_path), PostgresEngine.batches
 
     def interrupted(
         engine: PostgresEngine, statement: str, tables: Sequence[ConstantTable] = ()
     ) -> Iterator[pa.RecordBatch]:
         batches = whole(engine, statement, tables)
         yield next(batches)
-        if lost == [None]:
-            postgres.run(TERMINATED)
-            lost.append(paid(tmp_path))
+        postgres.run(TERMINATED)
+        lost.append(spent(tmp_path))
         yield from batches
 
-    monkeypatch.setattr(PostgresEngine, "batch_rows", 50)
-    monkeypatch.setattr(PostgresEngine, "batches", interrupted)
-    coordinator = coordinated(tmp_path, identity)
-    desks_of(tmp_path)
-    messages, number = coordinator.open(), 0
-    while messages:
-        for index, message in messages.items():
-            # masked numbers of the second sum: the first is debited, and records are read again
-            if (number, index) == (7, 0):
-                before = paid(tmp_path)
-                lost.append(None)
-                with pytest.raises(UnreadableError, match=r"scored cannot be read: .*terminat"):
-                    desk_of(tmp_path, index).answer(message)
-                assert lost == [None, before]
-                assert 0 < paid(tmp_path) == before
-            coordinator.receive(index, desk_of(tmp_path, index).answer(message))
-        messages, number = coordinator.close(), number + 1
+    with monkeypatch.context() as patch:
+        patch.setattr(PostgresEngine, "batch_rows", 50)
+        patch.setattr(PostgresEngine, "batches", interrupted)
+        with pytest.raises(UnreadableError, match=r"scored cannot be read: .*terminat"):
+            desks.desk_of(tmp_path, 0).answer(messages[0])
+    assert lost == [before]
+    assert 0 < spent(tmp_path) == before
+    desks.advanced(tmp_path, coordinator, messages=messages)
     assert coordinator.server_result
-    assert paid(tmp_path) == pytest.approx(1.0)
+    assert spent(tmp_path) == pytest.approx(1.0)
 
 
 IN_IT, MALFORMED = "a password must not be part of an address", "an address must have the form"
@@ -278,9 +246,7 @@ IN_IT, MALFORMED = "a password must not be part of an address", "an address must
         ("host=127.0.0.1 password=secret", MALFORMED),
     ],
 )
-def test_an_address_that_may_hold_a_password_is_refused_and_not_repeated(
-    address: str, said: str
-) -> None:
+def test_addresses_that_may_hold_a_password_are_refused(address: str, said: str) -> None:
     with pytest.raises(DataError, match=said) as caught:
         from_database(address, "scored")
     assert "sec" not in str(caught.value)

@@ -73,9 +73,7 @@ def test_least_scores_that_all_or_no_score_reaches() -> None:
         ("VARCHAR", ["'0.0E0'", "' True'", "'1.0E0'", "'1.0E1'", "'1.05'"], [0, 1, 1, -1, -1]),
     ],
 )
-def test_labels_of_any_type_are_found_by_their_words(
-    kind: str, values: list[str], classes: list[int]
-) -> None:
+def test_labels_of_any_type_are_found(kind: str, values: list[str], classes: list[int]) -> None:
     """A statement that is printed for a table of unknown types compares labels as texts."""
     listed = ", ".join(f"({n}, CAST({value} AS {kind}))" for n, value in enumerate(values))
     relation = Relation(DUCKDB, f"(VALUES {listed}) AS t(n, label)", "n", "label")

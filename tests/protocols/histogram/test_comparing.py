@@ -14,8 +14,8 @@ from scipy.special import expit
 import tacit
 from tacit import Clients, FedAUC, ScoreHistogram
 from tacit.arrays import Floats
-from tacit.counts.count_rounds import PARTS
 from tacit.counts.influence import NEGATIVES, POSITIVES, SIZES
+from tacit.counts.tree_budget import PARTS
 from tacit.metrics.ranking import auc
 from tacit.protocol import Adjacency, ClientState, NoNoise, Query, SimulatedNoise, View
 from tacit.protocols.histogram.comparing import (

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from tacit import Clients, ScoreHistogram, binormal_scores, evaluate, rehearse
 from tacit.counts.choices import Choices
-from tacit.counts.count_rounds import PARTS
 from tacit.counts.influence import NEGATIVES, POSITIVES, SIZES
 from tacit.counts.pooling import Pooled
+from tacit.counts.tree_budget import PARTS
 from tacit.counts.zoomed_cells import concentrated_cells, zoomed
 from tacit.metrics.cells.score_scale import ScoreScale, named_scale
 from tacit.privacy.mechanisms.interface import Distribution

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tacit import Clients, ScoreHistogram
-from tacit.counts.count_rounds import PARTS
 from tacit.counts.influence import NEGATIVES, POSITIVES, SIZES, influences_of, units_for
+from tacit.counts.tree_budget import PARTS
 from tacit.protocol import Adjacency, ClientState, Cost, NoNoise, Query, SimulatedNoise, View
 from tacit.protocols.histogram.steps import LISTED, both_rounds, summed_influences
 from tacit.protocols.shared.counting import number_field

@@ -20,7 +20,6 @@ from tests.running.deployment.processes import HOSPITALS, WAIT, nothing_left
 PARTIES = ("a", "b", "c")
 PLANS: dict[str, dict[str, Any]] = {
     "fedauc": {"name": "fedauc", "epsilon": 1.0},
-    "histogram": {"name": "score-histogram", "trust": "exact-sum", "height": 8},
     "encrypted": {"name": "encrypted-auc", "most_records": 1500, "perturbed": False},
     "hidden-ranks": {"name": "fedauc", "epsilon": 1.0, "trust": "mpc"},
     "pairs": {"name": "paired-ustatistic", "kernel": "auc", "epsilon": 2.0},

@@ -26,7 +26,7 @@ from tacit.running.deployment.local import local_parties
 from tacit.running.deployment.preview import preview
 from tacit.running.deployment.site import user_line
 from tacit.running.session.toml_source import PlanError
-from tests.running.deployment.processes import HOSPITALS, WAIT, comes, running
+from tests.running.deployment.processes import HOSPITALS, WAIT
 from tests.running.desks import Clock, federation, reopened
 
 SETTINGS = {"plan": "/plan.toml", "identity": "/identity.key", "result": "/result.json"}
@@ -244,9 +244,7 @@ def test_local_parties_have_their_files_beside_the_plan(tmp_path: Path) -> None:
         ('name = "exact"', "", "data set", "registry: 60 records"),
     ],
 )
-def test_a_party_is_told_what_a_run_costs_and_its_book_allows(
-    tmp_path: Path, protocol: str, limit: str, row: str, told: str
-) -> None:
+def test_what_a_run_costs(tmp_path: Path, protocol: str, limit: str, row: str, told: str) -> None:
     """What a single party is told before it joins."""
     federation(tmp_path, protocol, parties=1, limit=limit)
     assert told in dict(preview(reopened(tmp_path, 0)))[row]
@@ -273,23 +271,7 @@ def test_a_program_that_is_never_ready_is_not_waited_for(tmp_path: Path) -> None
     assert not part.is_running
 
 
-def test_a_program_is_stopped_with_its_children(tmp_path: Path) -> None:
-    code = (
-        "import signal, subprocess, sys\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()'])\n"
-        "print(child.pid, flush=True)\n"
-        "signal.pause()\n"
-    )
-    with program(tmp_path, code) as part:
-        part.wait_until(lambda: part.said().endswith("\n"), WAIT)
-        child = int(part.said())
-        assert child in running()
-    assert comes(lambda: child not in running())
-
-
-def test_flower_gets_its_own_configuration_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_flower_gets_its_own_settings_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FLWR_HOME", "/the/users/own")
     monkeypatch.setenv("FLWR_SOMETHING", "else")
     code = "import os; print(sorted((k, v) for k, v in os.environ.items() if 'FLWR_' in k))"
@@ -347,9 +329,7 @@ def test_a_key_lets_one_node_in(tmp_path: Path) -> None:
         server.register_nodes(coordinator)
 
 
-def test_a_certificate_that_has_run_out_is_not_served(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_expired_certificates_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keys, "VALID", timedelta(seconds=-1))
     coordinator = server.Coordinator(tmp_path)
     keys.make_certificates(coordinator.certificates, ["localhost"])
@@ -357,9 +337,7 @@ def test_a_certificate_that_has_run_out_is_not_served(
         server.start_server(coordinator, "127.0.0.1", 1)
 
 
-def test_a_run_waits_a_minute_for_a_server_that_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_waits_a_minute_for_a_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`tacit serve` may have been called a moment ago: it writes its address, then it listens."""
     coordinator, lines = server.Coordinator(tmp_path), list[str]()
     with socket.create_server(("127.0.0.1", 0)) as listening:

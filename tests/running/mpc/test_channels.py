@@ -38,9 +38,7 @@ may be that of a service that only this party can reach."""
 
 
 @pytest.mark.parametrize("name", LIES)
-def test_parties_that_cannot_be_told_apart_do_not_compute(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_indistinct_parties_do_not_compute(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     index, change, said = LIES[name]
     monkeypatch.setattr(channels, "find_spec", lambda name: True)
     monkeypatch.setattr(channels, "load_engine", lambda: None)

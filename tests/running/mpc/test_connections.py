@@ -154,9 +154,7 @@ def test_a_connection_ends_between_any_two_steps(
 
 
 @pytest.mark.parametrize("again", [1, 2], ids=["once", "twice"])
-def test_a_cancelled_client_leaves_nothing(
-    again: int, contexts: tuple[ssl.SSLContext, ssl.SSLContext]
-) -> None:
+def test_a_client_is_cancelled(again: int, contexts: tuple[ssl.SSLContext, ssl.SSLContext]) -> None:
     async def hold(connection: socket.socket) -> None:
         async with streams(connection, Handshake(contexts[0], TIMEOUT)):
             pytest.fail("a silent server shook hands")

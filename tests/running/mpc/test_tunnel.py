@@ -133,9 +133,7 @@ def test_a_plain_connection_is_refused(ends: Ends) -> None:
 
 
 @pytest.mark.parametrize("shown", [None, Credentials.new("north")], ids=["none", "another"])
-def test_another_certificate_or_none_is_refused(
-    ends: Ends, shown: Credentials | None, tmp_path: Path
-) -> None:
+def test_wrong_certificates_fail(ends: Ends, shown: Credentials | None, tmp_path: Path) -> None:
     assert not passes(ends, shown, tmp_path)
     nothing_arrived(ends)
 
@@ -232,9 +230,7 @@ def test_messages_arrive_in_order_from_the_party_that_sent_them(ends: Ends) -> N
 
 
 @pytest.mark.parametrize("members", [(1, 2), (0, 1)], ids=["stranger", "member"])
-def test_a_party_reaches_computations_of_its_own_only(
-    tmp_path: Path, members: tuple[int, int]
-) -> None:
+def test_a_party_reaches_its_own_computations(tmp_path: Path, members: tuple[int, int]) -> None:
     """The party 0 of three opens a connection to 1 under the name of a computation of two."""
     part = [Credentials.new(f"party-{index}") for index in range(3)]
     listening = socket.create_server(LOCAL)

@@ -21,9 +21,8 @@ def ledger(tmp_path: Path) -> tacit.Ledger:
     opened.limit("registry", 3.0, period=timedelta(days=365))
     cost = tacit.Cost(1.0, 0.0, tacit.Adjacency.RECORD)
     for number in range(2):
-        opened.debit(
-            Entry("registry", b"f" * 32, "dpauc", "step", f"{number:032x}", b"r" * 32, cost)
-        )
+        session, request = f"{number:032x}", b"r" * 32
+        opened.debit(Entry("registry", b"f" * 32, "dpauc", "step", session, request, cost))
     return opened
 
 

@@ -50,12 +50,18 @@ def records_of(home: Path) -> Path:
     return home / "a" / "records.csv"
 
 
+@pytest.mark.parametrize("place", ["file", "database"])
 @pytest.mark.parametrize("protocol", [CLASSES, GROUPS])
-def test_parties_find_what_one_process_finds(tmp_path: Path, protocol: str) -> None:
-    found = carried(tmp_path, federated(tmp_path, protocol), tp.NoNoise()).server_result
-    desks = desks_of(tmp_path)
-    parts = [replace(desk.records, names=()) for desk in desks]
-    pooled = tacit.Clients.concatenate(parts)
+def test_parties_find_what_one_process_finds(tmp_path: Path, protocol: str, place: str) -> None:
+    """Also where classes and groups are counted in a database."""
+    identity, desks = federated(tmp_path, protocol), desks_of(tmp_path)
+    pooled = tacit.Clients.concatenate([replace(desk.records, names=()) for desk in desks])
+    if place == "database":
+        with duckdb.connect(str(tmp_path / "a" / "clinic.duckdb")) as connection:
+            connection.execute(f"CREATE TABLE scored AS FROM read_csv('{records_of(tmp_path)}')")
+        named = 'records = "duckdb://clinic.duckdb"\ntable = "scored"'
+        edited(tmp_path / "a" / "party.toml", ('file = "records.csv"', named))
+    found = carried(tmp_path, identity, tp.NoNoise()).server_result
     alone = simulation.simulate(pooled, desks[0].plan.protocol, tp.NoNoise()).server_result
     assert found.value == pytest.approx(float(alone.value))
     assert found.breakdown is not None
@@ -71,9 +77,7 @@ def test_parties_find_what_one_process_finds(tmp_path: Path, protocol: str) -> N
     ("protocol", "value"),
     [(CLASSES, "'fungal' in row 1 is none of"), (GROUPS, "none of day, night")],
 )
-def test_a_value_that_the_plan_does_not_name_costs_nothing(
-    tmp_path: Path, protocol: str, value: str
-) -> None:
+def test_a_value_outside_the_plan_costs_nothing(tmp_path: Path, protocol: str, value: str) -> None:
     """It is refused on the own screen before the party joins, and in a run before any debit."""
     federated(tmp_path, protocol)
     edited(records_of(tmp_path), (",healthy,", ",fungal,"))
@@ -93,9 +97,7 @@ def test_a_value_that_the_plan_does_not_name_costs_nothing(
         (GROUPS, "", "has the groups day, night, and the file of 'a' names no column of them"),
     ],
 )
-def test_columns_that_do_not_suit_the_plan_are_refused_by_words_alone(
-    tmp_path: Path, protocol: str, columns: str, sentence: str
-) -> None:
+def test_unsuitable_columns(tmp_path: Path, protocol: str, columns: str, sentence: str) -> None:
     federated(tmp_path, protocol, columns)
     records_of(tmp_path).unlink()  # no record is read
     with pytest.raises(toml_source.PlanError, match=sentence):
@@ -121,9 +123,7 @@ def test_two_classes_or_one_group_need_no_column(tmp_path: Path) -> None:
     ("protocol", "old", "new"),
     [(CLASSES, ",healthy,", ",viral,"), (CLASSES, "0.1356,", "0.1357,"), (GROUPS, "day", "night")],
 )
-def test_the_mark_of_records_holds_classes_scores_and_groups(
-    tmp_path: Path, protocol: str, old: str, new: str
-) -> None:
+def test_marks_hold_classes_and_groups(tmp_path: Path, protocol: str, old: str, new: str) -> None:
     """Records that differ in one of them are others: a run that began with these is declined."""
     federated(tmp_path, protocol)
     with tacit.Ledger(tmp_path / "a" / "ledger.db") as ledger:
@@ -139,33 +139,11 @@ def test_scores_of_every_class_are_checked_for_their_unit(tmp_path: Path) -> Non
     assert said[0].startswith("1 of 450 scores are outside of what the plan takes")
 
 
-@pytest.mark.parametrize("protocol", [CLASSES, GROUPS])
-def test_a_database_gives_the_figures_of_a_file(tmp_path: Path, protocol: str) -> None:
-    """Its classes and groups are counted where they are."""
-    results: list[str] = []
-    for home in (tmp_path / "file", tmp_path / "database"):
-        identity = federated(home, protocol)
-        file = str(home / "a" / "clinic.duckdb")
-        if results:
-            with duckdb.connect(file) as connection:
-                connection.execute(f"CREATE TABLE scored AS FROM read_csv('{records_of(home)}')")
-            named = 'records = "duckdb://clinic.duckdb"\ntable = "scored"'
-            edited(home / "a" / "party.toml", ('file = "records.csv"', named))
-        results.append(repr(carried(home, identity, tp.NoNoise()).server_result))
-    assert results[0] == results[1]
-    with duckdb.connect(file) as connection:
-        connection.execute("UPDATE scored SET diagnosis = NULL, ward = NULL WHERE score > 0.9")
-    with pytest.raises(tacit.DataError, match="has no value in "):
-        assert desk_of(home, 0).records
-
-
 def test_incomplete_records_are_not_left_out_beside_classes(tmp_path: Path) -> None:
     federated(tmp_path, CLASSES)
     party_file = PartyFile.read(tmp_path / "a" / "party.toml")
     party_file = replace(party_file, columns=replace(party_file.columns, drop=True))
     classes = {"epsilon": 1.0, "classes": ("bacterial", "viral", "healthy")}
     protocol = tp.protocol_of("multiclass-histogram", classes)
-    with pytest.raises(
-        tacit.DataError, match="cannot be left out together with several classes or groups"
-    ):
+    with pytest.raises(tacit.DataError, match="cannot be left out together with several classes"):
         read_records(party_file, protocol)

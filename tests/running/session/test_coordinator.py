@@ -148,9 +148,7 @@ def lied_to(name: str, lie: Lie, told: Lie = lambda _, fields: fields) -> Coordi
     ],
     ids=["less", "at an adjacency from which nothing follows", "beyond all numbers"],
 )
-def test_what_one_party_says_that_it_spent_hides_nothing_and_stops_nothing(
-    said: Values, spent: tp.Cost
-) -> None:
+def test_what_one_party_says_it_spent_hides_and_stops_nothing(said: Values, spent: tp.Cost) -> None:
     said |= {"delta": 0.0, "rho": None}
     run = lied_to("fedauc", lambda index, cost: said if index == 0 else cost)
     assert run.most_spent == spent
@@ -189,9 +187,7 @@ def seats(records: int) -> Lie:
         ("paired-auc", seats(2**39), "records.* got"),
     ],
 )
-def test_replies_with_which_the_server_cannot_compute_end_the_run_in_words(
-    name: str, told: Lie, said: str
-) -> None:
+def test_replies_that_do_not_compute_end_the_run_in_words(name: str, told: Lie, said: str) -> None:
     with pytest.raises(RunError, match=said):
         lied_to(name, lambda _, cost: cost, told)
 

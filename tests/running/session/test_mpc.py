@@ -84,9 +84,7 @@ def test_what_comes_again_is_not_computed_again(faults: list[Fault]) -> None:
     ],
     ids=["before anybody pays", "in the computation"],
 )
-def test_a_party_that_vanishes_ends_the_run_and_what_was_paid_stays(
-    fault: Fault, said: str, paid: tuple[int, ...]
-) -> None:
+def test_a_vanished_party_ends_the_run(fault: Fault, said: str, paid: tuple[int, ...]) -> None:
     ledgers = Books()
     with pytest.raises(coordinator.RunError, match=said):
         run([fault], ledgers)
@@ -244,9 +242,7 @@ def test_parties_that_were_asked_different_things_do_not_compute() -> None:
     """Other seats for one party would make pairs of the others with records of its choice."""
     scene, requested = Scene(PAIRS), seats_query(0.5)
     scene.send(messages.Kind.MPC, requested)
-    with pytest.raises(
-        messages.MalformedMessageError, match="of party 1 is not signed by it for this query"
-    ):
+    with pytest.raises(messages.MalformedMessageError, match="not signed by it for this query"):
         scene.send(
             messages.Kind.COMPUTE,
             scene.announcements([requested, seats_query(0.5, first=1), requested]),
@@ -271,9 +267,7 @@ def test_a_step_is_computed_once_in_a_run(monkeypatch: pytest.MonkeyPatch) -> No
     scene, request = Scene(HIDDEN), request_of(Query(rank_together, HIDDEN, view=View.MPC))
     scene.send(messages.Kind.MPC, request)
     scene.send(messages.Kind.COMPUTE, scene.announcements([request] * 3))
-    with pytest.raises(
-        messages.MalformedMessageError, match="step rank_together was computed in this run"
-    ):
+    with pytest.raises(messages.MalformedMessageError, match="was computed in this run"):
         scene.send(messages.Kind.MPC, request)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 
@@ -24,6 +26,7 @@ from tacit.running.simulation import simulate
 from tacit.running.spending import NO_PERSONS, PERSONS_UNUSED, counted_clients, per_record
 from tacit.testing.rehearsal import Keys, rehearse
 from tests.running import desks
+from tests.running.session.test_stored_records import moved
 
 PROTOCOLS = (FedAUC(1.0), DPAUC(1.0), ScoreHistogram("secure-sum", 1.0), TwoRoundAUC(2.0))
 
@@ -46,7 +49,7 @@ def with_persons(home: Path, protocol: str, per_person: int = 2) -> Identity:
         desks.edited(party, ("[data]", '[data]\nperson = "who"'))
         records = party.parent / "records.csv"
         header, *rows = records.read_text().splitlines()
-        named = [f"{row},{index // 3}" for index, row in enumerate(rows)]
+        named = [f"{row},{index // 3}" for index, row in enumerate(sorted(rows))]
         records.write_text("\n".join([f"{header},who", *named]) + "\n")
     return coordinator
 
@@ -60,12 +63,10 @@ def limit_at(home: Path, adjacency: str) -> None:
 def test_a_party_that_restarts_counts_the_same_records_in_every_round(protocol: Protocol) -> None:
     """Without noise the run gives what the simulation finds about these counted records."""
     clients, states = visits(), [ClientState() for _ in range(4)]
-    run = rehearse(
-        clients, protocol, noise=lambda _: NoNoise(), state=states, restarts=True, per_person=2
-    )
-    alone = [
-        counted_clients(clients.part(k, k + 1), 2, ClientState(), NoNoise())[0] for k in range(4)
-    ]
+    kept: dict[str, Any] = {"state": states, "restarts": True, "per_person": 2}
+    run = rehearse(clients, protocol, noise=lambda _: NoNoise(), **kept)
+    parts = [clients.part(k, k + 1) for k in range(4)]
+    alone = [counted_clients(part, 2, ClientState(), NoNoise())[0] for part in parts]
     together = Clients.concatenate(alone)
     assert together.records < clients.records
     found = simulate(together, per_record(protocol, 2), NoNoise())
@@ -116,16 +117,28 @@ def test_ledgers_hold_persons_costs(tmp_path: Path, protocol: str, unit: str) ->
     assert not any(digest in file for digest in digests for file in written)
 
 
+@pytest.mark.parametrize("source", ["duckdb", "pattern"])
+def test_persons_records_count_where_they_are_as_in_memory(source: str, tmp_path: Path) -> None:
+    results = []
+    for where in ("", source):
+        home = tmp_path / f"in {where}"
+        identity = with_persons(home, desks.HISTOGRAM)
+        limit_at(home, "person")
+        if where:
+            moved(home, where)
+        results.append(repr(desks.carried(home, identity, NoNoise()).server_result))
+    assert results[0] == results[1]
+
+
 def test_records_that_became_another_persons_within_a_run_are_declined(tmp_path: Path) -> None:
     """Other records of a person would count in the second round than in the first."""
     identity = with_persons(tmp_path, desks.FEDAUC)
     limit_at(tmp_path, "person-label")
+    moved(tmp_path, "duckdb")
     coordinator = desks.coordinated(tmp_path, identity)
     messages = desks.advanced(tmp_path, coordinator, rounds=1)
-    records = tmp_path / "a" / "records.csv"
-    header, *rows = records.read_text().splitlines()
-    rows[0], rows[3] = (f"{rows[at].rpartition(',')[0]},{who}" for at, who in ((0, 1), (3, 0)))
-    records.write_text("\n".join([header, *rows]) + "\n")
+    with duckdb.connect(str(tmp_path / "a" / "clinic.duckdb")) as connection:
+        connection.execute("UPDATE scored SET who = 1 - who WHERE rowid IN (0, 3)")
     coordinator.receive(0, desks.desk_of(tmp_path, 0).answer(messages[0]))
     assert coordinator.declined == {0: CHANGED_RECORDS}
 

@@ -80,11 +80,7 @@ QUORUM, FILE = "min_clients = 2", 'file = "records.csv"'
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (
-            QUORUM,
-            "min_clients = 3",
-            r"plan\.toml:4: \[plan\] min_clients must be from 1 to 2, got 3",
-        ),
+        (QUORUM, "min_clients = 3", r"toml:4: \[plan\] min_clients must be from 1 to 2, got 3"),
         (QUORUM, "colluders = 1", r":4: \[plan\] colluders must be from 0 to 0, got 1"),
         (QUORUM, "quorum = 2", r":4: \[plan\] unknown key 'quorum'"),
         (QUORUM, 'on_loss = "panic"', "on_loss must be one of fail, restart, got 'panic'"),
@@ -126,18 +122,12 @@ def of_five(*lines: str, protocol: str = "score-histogram") -> str:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (
-            "min_clients = 3",
-            r":3: \[plan\] min_clients must be at least 4 of 5 clients of which 1 may",
-        ),
-        ("min_clients = 2\ncolluders = 0", "at least 3 of 5 clients of which 0 may collude, got 2"),
+        ("min_clients = 3", r":3: \[plan\] min_clients must be at least 4 of 5 clients"),
         ("colluders = 3\nmin_clients = 4", ":4: .* at least 5 of 5 clients of which 3 may collu"),
         ("colluders = 4", r":3: \[plan\] colluders must be from 0 to 3, got 4"),
     ],
 )
-def test_a_plan_of_sums_that_too_few_could_certify_is_refused(
-    tmp_path: Path, lines: str, message: str
-) -> None:
+def test_sums_that_too_few_certify_are_refused(tmp_path: Path, lines: str, message: str) -> None:
     with pytest.raises(toml_source.PlanError, match=message):
         read(tmp_path, of_five(lines))
 
@@ -152,26 +142,9 @@ def test_a_plan_names_who_may_collude_and_for_how_many_records_sums_have_room(
     assert read(tmp_path, of_five("min_clients = 2", protocol="dpauc")).min_clients == 2
 
 
-ODD = """\
-true
-"x"
-""
-5
--1
-1.5
-nan
-inf
-[]
-[1]
-[true]
-["a"]
-[[1]]
-[0.0, nan]
-{}
-{a = 1}
-1979-05-27
-1000000000000000000
-""".splitlines()
+PLAIN = ["true", '"x"', '""', "5", "-1", "1.5", "nan", "inf", "1979-05-27", "1000000000000000000"]
+NESTED = ["[]", "[1]", "[true]", '["a"]', "[[1]]", "[0.0, nan]", "{}", "{a = 1}"]
+ODD = [*PLAIN, *NESTED]
 """Values of every type that TOML has."""
 
 PROTOCOL_SETTINGS = [
@@ -190,9 +163,7 @@ def told(path: Path, read: Callable[[Path], object]) -> str | None:
 
 
 @pytest.mark.parametrize(("protocol", "setting"), PROTOCOL_SETTINGS)
-def test_a_setting_of_any_type_is_read_or_refused_at_its_line(
-    tmp_path: Path, protocol: str, setting: str
-) -> None:
+def test_any_setting_is_read_or_refused(tmp_path: Path, protocol: str, setting: str) -> None:
     path, refused = tmp_path / "plan.toml", 0
     needed = {"epsilon": "1.0", "kernel": '"auc"'}
     known = [field.name for field in dataclasses.fields(kind_of(protocol))]
@@ -211,9 +182,7 @@ def test_a_setting_of_any_type_is_read_or_refused_at_its_line(
 
 
 @pytest.mark.parametrize("value", ODD)
-def test_every_key_of_both_files_is_read_or_refused_in_one_sentence(
-    tmp_path: Path, value: str
-) -> None:
+def test_every_key_of_both_files_is_read_or_refused(tmp_path: Path, value: str) -> None:
     for text, reader in ((PLAN, plan_file.Plan.read), (PARTY, PartyFile.read)):
         lines = text.splitlines()
         for index, line in enumerate(lines):
@@ -254,19 +223,11 @@ def test_a_party_file_is_read_relative_to_itself(tmp_path: Path) -> None:
         ("epsilon = 3.0", "epsilon = -1", "epsilon must be from 0 to inf, got -1"),
         ("epsilon = 3.0", "epsilon = 0.0", "a limit's epsilon must be positive, got 0"),
         ('dataset = "registry"', "", r":5: \[data\] 'dataset' is missing"),
-        (
-            'dataset = "registry"',
-            'dataset = "registry"\ndecimal = "."\nseparator = "7"',
-            r":9: \[data\] separator must be no part of numbers, got '7'",
-        ),
+        (FILE, f'{FILE}\ndecimal = "."\nseparator = "7"', ":8: .* must be no part of numbers"),
         ("[limit]", "[limits]", r"unknown table \[limits\]"),
         ('name = "a"', 'name = "a"\nepsilon = 3', "unknown key 'epsilon'"),
         *(
-            (
-                "[limit]",
-                f"[mpc]\nlisten = {value}\n[limit]",
-                r"\[mpc\] listen must be host:port, got",
-            )
+            ("[limit]", f"[mpc]\nlisten = {value}\n[limit]", "listen must be host:port, got")
             for value in ('":70"', '"north:0"', '"north:65536"', "7070")
         ),
         ("[limit]", '[mpc]\npeers = ["south"]\n[limit]', "peers must be host:port, got 'south'"),

@@ -111,23 +111,6 @@ class Attack:
         return float(spoken.max())
 
 
-@pytest.mark.parametrize("way", ["again", "in later rounds"])
-def test_late_records_speak_again_only_for_their_epsilon(tmp_path: Path, way: str) -> None:
-    """The second round adds nothing to the first, as other records speak; its loss has a price."""
-    attack = Attack(tmp_path, TWO_ROUNDS)
-    assert attack.go_on()
-    assert attack.go_on()
-    attack.copy()
-    message = attack.rounds[-1][0]
-    for turn in range(2, 7):
-        attack.send(message if way == "again" else attack.at(turn, message))
-        attack.revert()
-    reports = 5 if way == "again" else 1
-    assert len(attack.replies) == 2 + reports
-    assert attack.spent == reports
-    assert attack.debited == (1 + 4 if way == "again" else 1)
-
-
 def test_the_limit_stops_what_comes_again(tmp_path: Path) -> None:
     attack = Attack(tmp_path, TWO_ROUNDS, 'epsilon = 3.0\nadjacency = "replace"')
     attack.go_on()
@@ -349,9 +332,7 @@ def test_labels_that_were_flipped_anew_are_paid_for(tmp_path: Path, seed: int) -
     assert attack.debited >= len(counts)
 
 
-def test_state_and_its_name_are_on_disk_before_the_reply(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_state_is_on_disk_before_the_reply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """File, then name, then folder: without the last a rename may be lost with the power."""
     attack = Attack(tmp_path, TWO_ROUNDS)
     desk, seen = attack.party("a"), []

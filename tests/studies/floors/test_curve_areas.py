@@ -6,15 +6,20 @@ import numpy as np
 import pytest
 from sklearn import metrics as sklearn
 
+from tacit import ScoreHistogram
 from tacit.data.splitting import binormal_scores
 from tacit.metrics.ranking import auc
-from tacit.results.curves.curve import SmoothCurves
+from tacit.metrics.trees import TreeNoise
+from tacit.results.curves.histogram import Histogram
 from tacit_studies.floors.curve_areas import EPSILONS, SHAPES, areas_between, exact_curves
 from tacit_studies.measuring import Bench
 from tacit_studies.references.fedcurve import fedcurve
+from tacit_studies.references.smooth_curves import SmoothCurves
 from tacit_studies.registry import TABLES
 from tacit_studies.rows import Row, Target
 from tacit_studies.sources import Scores
+from tests.federations import binormal_clients
+from tests.results.curves.test_histogram import histogram_of
 from tests.studies.sources import SOME
 
 SCORES, LABELS = binormal_scores(3000, 5000, 0.8, seed=4)
@@ -73,3 +78,40 @@ def test_every_figure_has_a_row_and_a_target() -> None:
     assert [type(row) for row in rows] == [Row, Target] * 2
     assert all(0 < row.ours < 3 for row in rows)
     assert job.records == 1
+
+
+def smooth(protocol: ScoreHistogram, seed: int = 0) -> tuple[Histogram, tuple[float, float]]:
+    clients = binormal_clients(8000, 12000, 5, seed=2)
+    histogram = histogram_of(clients, protocol, seed)
+    exact = exact_curves(clients.scores, clients.labels)
+    return histogram, areas_between(exact, SmoothCurves.of(histogram))
+
+
+def test_smooth_curves_go_through_the_points_of_the_plain_curve() -> None:
+    histogram, _ = smooth(ScoreHistogram("exact-sum", height=8))
+    roc, curves = histogram.roc(), SmoothCurves.of(histogram)
+    found = curves.recall_at(roc.false_positive_rate)
+    np.testing.assert_allclose(found, roc.true_positive_rate, atol=2e-3)
+    at = np.searchsorted(curves.thresholds, roc.thresholds)
+    np.testing.assert_allclose(curves.true_positive_rate[at], roc.true_positive_rate, atol=1e-12)
+
+
+def test_more_cells_leave_less_area() -> None:
+    flat, tall = (smooth(ScoreHistogram("exact-sum", height=height))[1] for height in (5, 9))
+    assert tall[0] < flat[0] / 3
+    assert tall[1] < flat[1] / 3
+
+
+def test_smooth_rates_never_rise_and_stay_in_range() -> None:
+    curves = SmoothCurves.of(smooth(ScoreHistogram(epsilon=0.05))[0])
+    for rates in (curves.false_positive_rate, curves.true_positive_rate):
+        assert (np.diff(rates) <= 0).all()
+        assert (rates[0], rates[-1]) == (1.0, 0.0)
+    assert (np.diff(curves.thresholds) >= 0).all()
+
+
+def test_one_run_of_cells_is_a_diagonal() -> None:
+    histogram = Histogram(np.array([[3.0, 1.0], [2.0, 2.0]]), TreeNoise(np.full(3, 9.0)), 1, 1)
+    curves = SmoothCurves.of(histogram)
+    np.testing.assert_allclose(curves.recall_at([0.0, 0.3, 1.0]), [0.0, 0.3, 1.0], atol=1e-12)
+    assert curves.precision_at(0.7) == pytest.approx(0.5)

@@ -13,8 +13,8 @@ from typing import TypeVar
 import click
 
 import tacit.protocol as tp
+from tacit import logs
 from tacit.cli.shell import complain, show, terminable
-from tacit.operating import logs
 from tacit.results.text import as_lines
 from tacit.running.deployment import letters
 from tacit.running.deployment.flower_programs.programs import DeploymentError, Tell

@@ -145,7 +145,6 @@ def _parties(context: click.Context, option: click.Parameter, text: str) -> Part
     callback=_parties,
     metavar="NAME[=KEY],...",
     default="a,b,c",
-    show_default=True,
     help="--coordinator: who takes part, with the identities that `tacit keys` showed them.",
 )
 @click.option(

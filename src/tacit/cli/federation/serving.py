@@ -15,10 +15,10 @@ from typing import Any
 
 import click
 
+from tacit import operating
 from tacit.cli.federation import show_rows, stoppable, teller, verbose_option
 from tacit.cli.operating import operator_options
 from tacit.cli.shell import JsonOutput, check_signal, complain, json_option, show
-from tacit.operating.answers import telling
 from tacit.output import PictureFile
 from tacit.results.evaluation import Evaluation
 from tacit.results.text import as_lines
@@ -35,14 +35,12 @@ POLL_SECONDS = 2.0
 @click.option(
     "--host",
     default="0.0.0.0",  # noqa: S104  # parties dial in from other machines
-    show_default=True,
     help="The address to listen on.",
 )
 @click.option(
     "--port",
     type=click.IntRange(1, 65535),
     default=server.PORT,
-    show_default=True,
     help="The one port.",
 )
 @operator_options
@@ -66,7 +64,7 @@ def serve(plan: Path, host: str, port: int, metrics: tuple[str, int] | None, ver
         stoppable(),
         server.alone(coordinator.private),
         server.start_server(coordinator, host, port, tell) as running,
-        telling(metrics, server.operated(coordinator, running)),
+        operating.telling(metrics, server.operated(coordinator, running)),
     ):
         show(f"serving on {host}:{port}; Ctrl-C ends")
         refused = ""

@@ -15,18 +15,15 @@ from pathlib import Path
 
 import click
 
+from tacit import logs, operating
 from tacit.cli.federation import TERMS, read_letter, show_rows, stoppable, teller, verbose_option
 from tacit.cli.federation.inviting import party_text
 from tacit.cli.operating import operator_options
 from tacit.cli.shell import complain, show
 from tacit.data import units
-from tacit.operating.answers import telling
-from tacit.operating.logs import is_logging
 from tacit.running.deployment import letters, preview, site
 from tacit.running.deployment.door import NOT_YET, OK
 from tacit.running.deployment.flower_programs.programs import require_flower
-from tacit.running.deployment.site import start_node, user_line, wait_connected
-from tacit.running.deployment.watching import NodeWatch
 from tacit.running.session.approval import ApprovalError, Subject
 from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
@@ -239,8 +236,8 @@ def join(
         return
     if address is None:
         raise click.UsageError(f"joining needs --server HOST:PORT, got {server!r}")
-    watch = NodeWatch(PartyFile.read(party))
-    with stoppable(), telling(metrics, watch.operated()):
+    watch = site.NodeWatch(PartyFile.read(party))
+    with stoppable(), operating.telling(metrics, watch.operated()):
         if site.invitation_in(home) is None:
             desk = _show_terms(party)
             _check_files(authority, key)
@@ -251,16 +248,16 @@ def join(
             desk = _show_terms(party)
         files = (party.resolve(), address, authority.resolve(), key.resolve())
         folder = desk.party_file.state / "node"
-        with start_node(*files, folder, teller(verbose)) as node:
+        with site.start_node(*files, folder, teller(verbose)) as node:
             desk.set_limit()
             show(f"{address} answers; waiting {PATIENCE:.0f} s at most for it to let this node in")
             watch.node = node
-            wait_connected(node, PATIENCE)
+            site.wait_connected(node, PATIENCE)
             watch.is_connected = True
             show(f"connected to {address}; Ctrl-C leaves")
             for line in node.lines(math.inf):
                 event = watch.event(line)
-                shown = event if is_logging() else line if verbose else user_line(line)
+                shown = event if logs.is_logging() else line if verbose else site.user_line(line)
                 if shown:
                     show(shown)
             node.check()
@@ -292,7 +289,7 @@ def _show_terms(party: Path, show_only: bool = False) -> PartyDesk:
         if standing.problem:
             raise ApprovalError(f"not approved: {standing.problem}; see: tacit approve {party}")
     doubts = preview.doubts(desk)
-    if is_logging():
+    if logs.is_logging():
         show(f"checked records, plan and keys; what joining means is shown by: {TERMS}")
         if doubts:
             complain(f"there are doubts about records or ledger, shown by: {TERMS}")

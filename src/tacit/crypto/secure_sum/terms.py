@@ -65,7 +65,6 @@ from tacit.crypto.secure_sum import messages
 from tacit.crypto.secure_sum.consistency import NO_DIGEST, ListRule, check_restart, ended_statement
 from tacit.crypto.secure_sum.graph import Neighbourhood, check_min_clients, window_excess
 from tacit.crypto.secure_sum.masking import Packing, Run, modulus_for
-from tacit.crypto.secure_sum.messages import DIGEST_BYTES, ENDED_BYTES, Advert, Kind
 
 SESSION_BYTES = 16
 MAX_LENGTH = 2**26
@@ -197,7 +196,7 @@ class SumTerms:
         head = b"tacit secure sum terms 3" + self.session + numbers + self.packing.digested
         return sha256(head + self.roster.digest).digest()
 
-    def verified(self, index: int, record: bytes) -> Advert:
+    def verified(self, index: int, record: bytes) -> messages.Advert:
         """What a client advertises, in the record of it.
 
         Raises
@@ -205,7 +204,7 @@ class SumTerms:
         MalformedError : for another number of bytes.
         ForgedError : for keys that the client's identity did not sign for these terms.
         """
-        advert = Advert.from_bytes(record)
+        advert = messages.Advert.from_bytes(record)
         signed = self.signed_part(index, advert.keys)
         self.roster.verify(index, signed, advert.signature)
         return advert
@@ -233,7 +232,7 @@ def ended_record(identity: identities.Identity, terms: SumTerms, digest: bytes) 
 
 
 def _packed(digest: bytes) -> bytes:
-    return bytes([bool(digest)]) + digest.ljust(DIGEST_BYTES, b"\0")
+    return bytes([bool(digest)]) + digest.ljust(messages.DIGEST_BYTES, b"\0")
 
 
 def check_ended(
@@ -254,8 +253,8 @@ def check_ended(
     RefusedError, TooFewError : when not enough clients gave the last attempt up.
     SumError : for any other message.
     """
-    body = messages.read(restart, Kind.RESTART, terms.session, messages.EVERYBODY)
-    records = messages.unpack_records(body, ENDED_BYTES, terms.clients)
+    body = messages.read(restart, messages.Kind.RESTART, terms.session, messages.EVERYBODY)
+    records = messages.unpack_records(body, messages.ENDED_BYTES, terms.clients)
     last = replace(terms, attempt=terms.attempt - 1)
     stated = {index: _stated(last, index, record) for index, record in records.items()}
     check_restart(terms.rule, announced, digest, stated)
@@ -263,13 +262,13 @@ def check_ended(
 
 def _stated(terms: SumTerms, index: int, record: bytes) -> bytes:
     """The digest in a verified statement."""
-    digest = record[1 : 1 + DIGEST_BYTES] if record[0] else NO_DIGEST
-    if record[: 1 + DIGEST_BYTES] != _packed(digest):
+    digest = record[1 : 1 + messages.DIGEST_BYTES] if record[0] else NO_DIGEST
+    if record[: 1 + messages.DIGEST_BYTES] != _packed(digest):
         raise identities.MalformedError(
             f"the statement of client {index} holds no digest, but bytes of one"
         )
     statement = ended_statement(terms.digest, terms.attempt, digest)
-    signature = record[1 + DIGEST_BYTES :]
+    signature = record[1 + messages.DIGEST_BYTES :]
     terms.roster.verify(index, statement, signature, "statement")
     return digest
 
@@ -305,10 +304,10 @@ class SumRestart:
             raise identities.UnknownClientError(
                 f"a client's index must be below {self._last.clients}, got {sender}"
             )
-        record = messages.read(message, Kind.ENDED, self._last.session, sender)
-        if len(record) != ENDED_BYTES:
+        record = messages.read(message, messages.Kind.ENDED, self._last.session, sender)
+        if len(record) != messages.ENDED_BYTES:
             raise identities.MalformedError(
-                f"a statement has {ENDED_BYTES} bytes, got {len(record)}"
+                f"a statement has {messages.ENDED_BYTES} bytes, got {len(record)}"
             )
         if sender in self._came:
             raise identities.ReplayError(f"client {sender} sends ended a second time")
@@ -327,4 +326,4 @@ class SumRestart:
                 f"{needed} clients must give up before another attempt, got {len(self._came)}"
             )
         body = messages.pack_records(self._came)
-        return messages.write(Kind.RESTART, self._last.session, messages.EVERYBODY, body)
+        return messages.write(messages.Kind.RESTART, self._last.session, messages.EVERYBODY, body)

@@ -32,8 +32,10 @@ import pyarrow as pa
 from tacit.data.engines.ranking import Ascending
 from tacit.data.engines.statements import (
     BOOLEAN,
+    DUCKDB,
     INTEGER,
     NUMBER,
+    POSTGRES,
     TEXT,
     ConstantTable,
     Relation,
@@ -74,7 +76,7 @@ def interruptible(work: Callable[[], Answer], interrupt: Callable[[], object]) -
             del future
 
 
-MEMORY = "1GB"
+MEMORY = "250MB"
 """Memory of the engine; what needs more goes to a temporary folder, which is removed."""
 
 NO_PROXY = "none"
@@ -115,17 +117,28 @@ class DuckDBEngine:
     source : what errors call the table.
     database : the file of a database; None for files of records.
     files : the absolute paths of files of records, which must not change while they are read.
+    records : what statements read, as SQL.
+    memory : of the engine; None for ``MEMORY``.
 
     Raises
     ------
     DataError : for a database that cannot be opened, or that replaces functions of DuckDB.
     """
 
+    dialect = DUCKDB
     most_cells = 1 << 13
-    batch_rows = 1 << 20
+    batch_rows = 1 << 17
 
-    def __init__(self, source: str, database: str | None = None, files: Sequence[str] = ()) -> None:
-        self.source, self._files, self._database = source, tuple(files), database
+    def __init__(
+        self,
+        source: str,
+        database: str | None = None,
+        files: Sequence[str] = (),
+        records: str = "",
+        memory: str | None = None,
+    ) -> None:
+        self.source, self.records = source, records
+        self._files, self._database = tuple(files), database
         self._parent: DuckDBEngine | None = None
         if database is not None and not Path(database).is_file():
             raise DataError(f"{database} does not exist")
@@ -135,7 +148,7 @@ class DuckDBEngine:
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "python_enable_replacements": False,
-            "memory_limit": MEMORY,
+            "memory_limit": memory or MEMORY,
             "temp_directory": self._spill,
             "home_directory": self._spill,
             "http_proxy": NO_PROXY,
@@ -325,6 +338,7 @@ class PostgresEngine:
     source : what errors call the table.
     address : as ``postgresql://user@host:port/database``, without a password.
     passfile : the file of the password; None for libpq's own places.
+    records : what statements read, as SQL.
 
     Raises
     ------
@@ -332,11 +346,14 @@ class PostgresEngine:
     ImportError : without the driver.
     """
 
+    dialect = POSTGRES
     most_cells = 1 << 16  # one path of a decision tree is followed a record; rows are sent slowly
     batch_rows = 1 << 16
 
-    def __init__(self, source: str, address: str, passfile: Path | None = None) -> None:
-        self.source = source
+    def __init__(
+        self, source: str, address: str, passfile: Path | None = None, records: str = ""
+    ) -> None:
+        self.source, self.records = source, records
         self._driver = extra("psycopg", "PostgreSQL needs a driver", "'tacit[postgres]'")
         self._user = _user_of(address)
         with self._named_errors():

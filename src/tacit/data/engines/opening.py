@@ -22,12 +22,13 @@ from tacit.data.columns import Columns
 from tacit.data.engines.records import (
     Engine,
     EngineRecords,
+    Known,
     Progress,
     checked,
     unshown,
     values_of,
 )
-from tacit.data.engines.statements import DUCKDB, POSTGRES, Dialect, Relation
+from tacit.data.engines.statements import DUCKDB, POSTGRES, Relation
 from tacit.data.engines.stored import StoredClients
 from tacit.data.errors import DataError
 from tacit.data.form import FileForm
@@ -50,6 +51,9 @@ PATTERN_SIGNS = "*?["
 
 FILE_COLUMN = "filename"
 """The column of DuckDB that says from which file a record is."""
+
+PERSONS_MEMORY = "1GB"
+"""Memory of an engine in this process that draws which of a person's records count."""
 
 LARGE_BYTES = 100_000_000
 """From this size on, Parquet files are counted where they are, not read into memory."""
@@ -225,8 +229,12 @@ class DatabaseTable:
         named["passfile"] = None if self.passfile is None else str(self.passfile)
         return {key: value for key, value in named.items() if value is not None}
 
-    def opened(self, columns: Columns) -> tuple[Engine, Relation]:
-        """The engine of the database, and the table with its columns.
+    def opened(self, memory: str | None = None) -> Engine:
+        """The engine of the database, with the table or query as its records.
+
+        Parameters
+        ----------
+        memory : of an engine in this process.
 
         Raises
         ------
@@ -236,39 +244,28 @@ class DatabaseTable:
         if (self.table is None) == (self.query is None):
             raise DataError("a database needs a table or a query, one of them")
         called = "the query" if self.table is None else f"table {self.table}"
-        if self.address.startswith(DUCKDB_PREFIX):
-            from tacit.data.engines.connections import DuckDBEngine  # noqa: PLC0415 -- slow
-
-            file, dialect = self.address.removeprefix(DUCKDB_PREFIX), DUCKDB
-            engine: Engine = DuckDBEngine(f"{file}, {called}", database=file)
-        elif self.address.startswith(IBIS_PREFIX):
+        called = f"{self.public_address.removeprefix(DUCKDB_PREFIX)}, {called}"
+        if self.address.startswith(IBIS_PREFIX):
             from tacit.data.engines.ibis_tables import connected  # noqa: PLC0415 -- as needed
 
-            called, address = f"{self.public_address}, {called}", self.address[len(IBIS_PREFIX) :]
-            secret = os.environ.get(PASSWORD)
-            warehouse = connected(called, address, self.table, self.query, secret)
-            return warehouse, relation_of(warehouse.dialect, warehouse.records, columns)
-        else:
-            from tacit.data.engines.connections import PostgresEngine  # noqa: PLC0415 -- slow
+            address, secret = self.address.removeprefix(IBIS_PREFIX), os.environ.get(PASSWORD)
+            return connected(called, address, self.table, self.query, secret)
+        from tacit.data.engines import connections  # noqa: PLC0415 -- slow to import
 
-            called, dialect = f"{self.public_address}, {called}", POSTGRES
-            engine = PostgresEngine(called, self.address, self.passfile)
-        return engine, relation_of(dialect, dialect.source(self.table, self.query), columns)
+        if self.address.startswith(DUCKDB_PREFIX):
+            file = self.address.removeprefix(DUCKDB_PREFIX)
+            records = DUCKDB.source(self.table, self.query)
+            return connections.DuckDBEngine(called, file, records=records, memory=memory)
+        records = POSTGRES.source(self.table, self.query)
+        return connections.PostgresEngine(called, self.address, self.passfile, records)
 
 
-def relation_of(dialect: Dialect, table: str, columns: Columns) -> Relation:
-    """A table with the columns that are read of it.
-
-    Parameters
-    ----------
-    dialect, table : as ``Relation`` takes them.
-    columns : what is read; of several scores, one of each class, the groups are the classes.
-    """
-    several = columns.scores if len(columns.scores) > 1 else ()
+def _relation_of(engine: Engine, columns: Columns) -> Relation:
+    """An engine's records with the columns that are read; classes are groups with a score each."""
     lacking = (*columns.scores, columns.second, columns.label) if columns.drop else ()
     return Relation(
-        dialect,
-        table,
+        engine.dialect,
+        engine.records,
         columns.scores[0],
         columns.label,
         columns.client,
@@ -276,7 +273,7 @@ def relation_of(dialect: Dialect, table: str, columns: Columns) -> Relation:
         groups=columns.classes,
         person=columns.person,
         second=columns.second,
-        by_class=several,
+        by_class=columns.scores if len(columns.scores) > 1 else (),
         needed=tuple(name for name in lacking if name is not None),
     )
 
@@ -297,48 +294,56 @@ def stored_clients(
     *,
     table: str | None = None,
     query: str | None = None,
-    group: str | None = None,
-    group_names: Sequence[str] = (),
-    scores: tuple[str, ...] = (),
     only_counts: bool = False,
     progress: Progress = unshown,
-    passfile: Path | None = None,
+    **groups: Any,
 ) -> StoredClients | None:
     """Clients whose records stay where they are; None where they are to be read into memory.
 
-    Records of databases, patterns and folders stay, and those of large files if only counts are
-    asked for. What an engine does not know, as files that differ, needs memory.
+    What an engine does not know, as files that differ, needs memory.
 
     Parameters
     ----------
     sources : files, patterns and folders, or one address of a database.
     columns : what is read of them.
     table, query : of a database, one of them.
-    group, group_names : the column of groups or classes, and their agreed names; without names
-        those of public groups are read off the records.
-    scores : the columns of scores of each class; empty where a record has one score.
     only_counts : whether the records are only counted.
-    progress, passfile : as ``from_database`` takes them.
+    progress : as ``from_database`` takes it.
+    groups : ``group``, ``group_names`` and ``scores``, as ``from_database`` takes them; without
+        names those of public groups are read off the records.
 
     Raises
     ------
     DataError : as ``from_database`` and ``from_files``.
     """
-    by_file = any(isinstance(value, Mapping) for value in vars(columns).values())
-    form = columns.form
-    if by_file or isinstance(form, Mapping):
+    if any(isinstance(value, Mapping) for value in vars(columns).values()):
         return None
-    if form != FileForm(form.positive):
-        return None
-    named: dict[str, Any] = vars(columns) | {"progress": progress, "scores": scores}
-    named |= {"group": group, "group_names": group_names}
+    read = _columns_of(**groups, **vars(columns))
     if is_address(sources[0]):
-        return from_database(sources[0], table, query, passfile=passfile, **named)
+        database = DatabaseTable(sources[0], table, query)
+        return database_clients(database, read, progress) if _is_known(read) else None
+    return file_clients(sources, read, progress) if stays(sources, read, only_counts) else None
+
+
+def _is_known(columns: Columns) -> bool:
+    """Whether an engine reads values that are written so."""
+    return columns.form == FileForm(columns.form.positive)
+
+
+def stays(sources: Sequence[str], columns: Columns, only_counts: bool) -> bool:
+    """Whether records of files stay there: of patterns and folders, and if only counted, of large.
+
+    Parameters
+    ----------
+    sources : files, patterns and folders.
+    columns : what is read of them.
+    only_counts : whether they are only counted.
+    """
+    if not _is_known(columns):
+        return False
     if any(map(is_pattern, sources)):
-        are_stored = all(Path(file).suffix.lower() in PARQUET for file in matched(sources))
-    else:
-        are_stored = only_counts and is_large(sources)
-    return from_files(sources, **named) if are_stored else None
+        return all(Path(file).suffix.lower() in PARQUET for file in matched(sources))
+    return only_counts and is_large(sources)
 
 
 def from_database(
@@ -346,7 +351,6 @@ def from_database(
     table: str | None = None,
     query: str | None = None,
     progress: Progress = unshown,
-    passfile: Path | None = None,
     **columns: Any,
 ) -> StoredClients:
     """Clients whose records stay in a database.
@@ -359,7 +363,6 @@ def from_database(
     table : the table, with its schema before a dot; or
     query : a query that gives the records.
     progress : begins a pass over so many records, and receives how many more were read.
-    passfile : the file of a password; None for libpq's own places.
     columns : score, label, client, second, unit, person, missing and form, as ``tacit.read`` takes
         them; ``group`` and ``group_names``, the column of groups or classes and their agreed names;
         ``scores``, the columns of scores of each class.
@@ -369,10 +372,15 @@ def from_database(
     DataError : for a table that cannot be read, and for records that cannot be used, as
         ``tacit.read``.
     """
-    read = _columns_of(**columns)
-    engine, relation = DatabaseTable(address, table, query, passfile).opened(read)
-    names = {"": table or "query"} if read.client is None else None
-    return _clients_of(engine, relation, read, names, progress)
+    return database_clients(DatabaseTable(address, table, query), _columns_of(**columns), progress)
+
+
+def database_clients(
+    database: DatabaseTable, columns: Columns, progress: Progress = unshown, known: Known = None
+) -> StoredClients:
+    """``from_database`` of columns that are put together; ``known`` as ``EngineRecords`` has it."""
+    engine = database.opened(_memory_of(columns))
+    return _clients_of(engine, columns, {"": database.table or "query"}, progress, known)
 
 
 def from_ibis(table: Any, progress: Progress = unshown, **columns: Any) -> StoredClients:
@@ -390,10 +398,8 @@ def from_ibis(table: Any, progress: Progress = unshown, **columns: Any) -> Store
     """
     from tacit.data.engines.ibis_tables import IbisEngine  # noqa: PLC0415 -- slow to import
 
-    read, engine = _columns_of(**columns), IbisEngine("the table of Ibis", table)
-    names = {"": "table"} if read.client is None else None
-    relation = relation_of(engine.dialect, engine.records, read)
-    return _clients_of(engine, relation, read, names, progress)
+    engine = IbisEngine("the table of Ibis", table)
+    return _clients_of(engine, _columns_of(**columns), {"": "table"}, progress)
 
 
 def from_files(
@@ -411,39 +417,63 @@ def from_files(
     ------
     DataError : for a pattern without files, and for records that cannot be used.
     """
-    from tacit.data.engines.connections import DuckDBEngine, parquet_table  # noqa: PLC0415
+    return file_clients(sources, _columns_of(**columns), progress)
 
-    files, read = matched(sources), _columns_of(**columns)
+
+def file_clients(
+    sources: Sequence[str],
+    columns: Columns,
+    progress: Progress = unshown,
+    known: Known = None,
+    as_one: bool = False,
+) -> StoredClients:
+    """``from_files`` of columns that are put together.
+
+    Parameters
+    ----------
+    sources, columns, progress : the files, and what is read of them.
+    known : as ``EngineRecords`` takes it.
+    as_one : whether all files are one client's, where no column names clients.
+    """
+    from tacit.data.engines.connections import DuckDBEngine, parquet_table  # noqa: PLC0415 -- slow
+
+    files = matched(sources)
     other = [file for file in files if Path(file).suffix.lower() not in PARQUET]
     if other:
         raise DataError(f"files of a pattern or folder must be Parquet files, got {other[0]}")
     called = files[0] if len(files) == 1 else f"{sources[0]} ({len(files)} files)"
-    given = [str(Path(file).absolute()) for file in files]
-    engine, names = DuckDBEngine(called, files=given), None
-    if read.client is None:
-        read = replace(read, client=FILE_COLUMN)
+    given, names = [str(Path(file).absolute()) for file in files], {"": sources[0]}
+    by_file = columns.client is None and not as_one
+    if by_file:
+        columns = replace(columns, client=FILE_COLUMN)
         names = dict(zip(given, file_names(files), strict=True))
-    by_number = read.person is not None and names is not None
-    relation = relation_of(DUCKDB, parquet_table(given, by_number), read)
-    return _clients_of(engine, relation, read, names, progress)
+    records = parquet_table(given, by_number=by_file and columns.person is not None)
+    engine = DuckDBEngine(called, files=given, records=records, memory=_memory_of(columns))
+    return _clients_of(engine, columns, names, progress, known)
+
+
+def _memory_of(columns: Columns) -> str | None:
+    """Memory of an engine in this process: a draw of persons' records sorts all of them."""
+    return PERSONS_MEMORY if columns.person is not None else None
 
 
 def _clients_of(
     engine: Engine,
-    relation: Relation,
     columns: Columns,
-    names: Mapping[str, str] | None,
+    names: Mapping[str, str],
     progress: Progress,
+    known: Known = None,
 ) -> StoredClients:
-    """The clients of a table; groups without agreed names are read off it."""
-    relation, categories = checked(engine, relation, columns.form), relation.groups
+    """The clients of an engine's records; groups without agreed names are read off them."""
+    relation = checked(engine, _relation_of(engine, columns), columns.form)
+    categories = relation.groups
     if relation.group is not None and (relation.by_class or not categories):
         found = tuple(values_of(engine, relation, relation.group))
-        relation = replace(relation, groups=found)
-        if categories:
-            relation = replace(relation, groups=texts_of(categories, found))
+        relation = replace(relation, groups=texts_of(categories, found) if categories else found)
+    named = names if relation.client is None or "" not in names else {}
     made = StoredClients(
-        EngineRecords(engine, relation, names, progress, categories=categories), columns.unit
+        EngineRecords(engine, relation, named, progress, categories=categories, known=known),
+        columns.unit,
     )
     # who reads records is told of those that are left out
     _ = made.left_out

@@ -53,30 +53,36 @@ def counted_relation(
     whose = "person" if client is None else f"{client}, person"
     if called is None:
         called = "''" if client is None else f"CAST({client} AS {dialect.text})"
-    person, place = (f"CAST({name} AS {dialect.text})" for name in ("person", "place"))
-    digest = f"SUBSTR({dialect.sha256.format(text=person)}, 1, {DIGITS})"
+    digest, place = dialect.digest("person", DIGITS), f"CAST(place AS {dialect.text})"
     lot = dialect.sha256.format(text=f"'{seed.hex()}' || {digest} || {place} || ':' || {called}")
     # labels last: they change no number's place
     numbers = ", ".join(map(quoted, ("score", *relation.more_numbers)))
     by_value = f"{numbers}, {'' if relation.group is None else 'MOD(class, 2), '}class"
-    query = f"""SELECT {listed}
+    # engines sort twice at once where one window reads another's rows, and a named query is kept
+    query = f"""WITH placed_records AS (
+  SELECT {listed}, person,
+    COUNT(*) OVER (PARTITION BY {whose}) AS records,
+    ROW_NUMBER() OVER (PARTITION BY {whose} ORDER BY {by_value}) AS place
+  FROM (
+SELECT {named},
+  {relation.person_id} AS person,
+  {relation.class_value} AS class
+FROM {relation.chosen}
+  ) AS named_records
+)
+SELECT {listed}
+FROM placed_records
+WHERE records <= {per_person}
+UNION ALL
+SELECT {listed}
 FROM (
   SELECT {listed},
     ROW_NUMBER() OVER (PARTITION BY {whose} ORDER BY lot) AS turn
   FROM (
     SELECT {listed}, person,
-      CASE WHEN records > {per_person} THEN {lot} END AS lot
-    FROM (
-      SELECT {listed}, person,
-        COUNT(*) OVER (PARTITION BY {whose}) AS records,
-        ROW_NUMBER() OVER (PARTITION BY {whose} ORDER BY {by_value}) AS place
-      FROM (
-SELECT {named},
-  {relation.person_id} AS person,
-  {relation.class_value} AS class
-FROM {relation.chosen}
-      ) AS named_records
-    ) AS placed_records
+      {lot} AS lot
+    FROM placed_records
+    WHERE records > {per_person}
   ) AS drawn_records
 ) AS ordered_records
 WHERE turn <= {per_person}"""

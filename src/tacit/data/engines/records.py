@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.categories import Categories
@@ -35,7 +36,7 @@ from tacit.data.form import (
     reads_as_number,
     with_remedy,
 )
-from tacit.data.persons import WITHOUT_PERSON, marks, warn_of_spread
+from tacit.data.persons import DIGESTS, DIGITS, WITHOUT_PERSON, marks, warn_of_spread
 from tacit.data.units import LinearMap
 
 Progress = Callable[[int], AbstractContextManager[Callable[[int], None]]]
@@ -53,11 +54,17 @@ class Engine(Protocol):
     Attributes
     ----------
     source : what errors call the table: never with a password.
+    records : the table, or a query in brackets, as SQL; what is drawn of it is another.
     most_cells : the most cells for which a statement is faster than a pass over the records.
     """
 
     source: str
+    records: str
     most_cells: int
+
+    @property
+    def dialect(self) -> statements.Dialect:
+        """In which statements are written."""
 
     def kinds(self, relation: statements.Relation) -> dict[str, str]:
         """The kind of every column by its name: number, boolean, text, or the engine's own word."""
@@ -83,8 +90,17 @@ class Engine(Protocol):
         """
 
 
-Read = tuple[Integers, list[Floats]]
-"""``classes * client + class`` of some records; their scores, second values, scores by class."""
+Read = tuple[Integers, list[NDArray[Any]]]
+"""``classes * client + class`` of some records; their scores, second values, scores by class, and
+persons as ``tacit.data.persons`` has them."""
+
+
+Known = Mapping[str, Any] | None
+"""The attributes of ``EngineRecords`` as it was when the records were read before; or nothing."""
+
+
+class ChangedError(DataError):
+    """Records are not those that were there before."""
 
 
 class _OtherRecordsError(Exception):
@@ -105,6 +121,8 @@ class EngineRecords(Stored):
     progress : begins a pass over so many records, and receives how many more were read.
     categories : what the groups are called; empty for as they are stored.
     kept : the ids of clients that stay though they have no record; None for none.
+    known : the attributes in ``SUMMARY``, so that no record is read. Each pass over the records
+        refuses others than these.
 
     Raises
     ------
@@ -112,7 +130,10 @@ class EngineRecords(Stored):
         record whose label is not 0 or 1, whose score is not a finite number, or that lacks a value.
     """
 
+    SUMMARY = (*Stored.SUMMARY, "ids", "first_ends")
     ends: tuple[float, float]
+    ids: tuple[str, ...]
+    first_ends: tuple[float, float]
 
     def __init__(
         self,
@@ -123,16 +144,20 @@ class EngineRecords(Stored):
         *,
         categories: tuple[str, ...] = (),
         kept: Sequence[str] = (),
+        known: Known = None,
     ) -> None:
         self._engine, self._progress = engine, progress
         self._relation = checked(engine, relation)
         self._named = {} if names is None else names
         self.groups, self.by_class = categories or relation.groups, bool(relation.by_class)
         self.knows_persons = relation.person is not None
+        if known is not None:
+            vars(self).update(known)
+            return
         self.sizes = np.zeros(0, dtype=np.int64)
         rows = self._summary(kept)
-        self._ids = tuple(rows)
-        called = tuple(self._named.get(each, each) for each in self._ids)
+        self.ids = tuple(rows)
+        called = tuple(self._named.get(each, each) for each in self.ids)
         self.names = called if any(called) else ()
         numbers = [(int(row[1]), int(row[2])) for row in rows.values()]
         self.sizes, self.positives = np.array(numbers, dtype=np.int64).T
@@ -140,9 +165,9 @@ class EngineRecords(Stored):
         self._check_persons()
 
         lows, highs = ([row[at] for row in rows.values() if row[1]] for at in (5, 6))
-        self._ends = float(min(lows, default=np.inf)), float(max(highs, default=-np.inf))
-        others = [self._viewed(score=name, kept=self._ids) for name in relation.by_class[1:]]
-        ends = [self._ends, *(each.ends for each in others)]
+        self.first_ends = float(min(lows, default=np.inf)), float(max(highs, default=-np.inf))
+        others = [self._viewed(score=name, kept=self.ids) for name in relation.by_class[1:]]
+        ends = [self.first_ends, *(each.ends for each in others)]
         self.ends = min(low for low, _ in ends), max(high for _, high in ends)
         _ = self.second
 
@@ -150,19 +175,19 @@ class EngineRecords(Stored):
     def second(self) -> EngineRecords | None:
         """The same records by their second values."""
         name = self._relation.second
-        return None if name is None else self._viewed(score=name, kept=self._ids)
+        return None if name is None else self._viewed(score=name, kept=self.ids)
 
     def counted(self, per_person: int, seed: bytes) -> EngineRecords:
         """The records that count where a person is the unit of privacy, as ``Clients.counted``."""
         names, called = marks(self.names, self.sizes.size), None
-        if self._relation.client is not None and names != list(self._ids):
-            pairs = zip(map(plain_text, self._ids), map(plain_text, names), strict=True)
+        if self._relation.client is not None and names != list(self.ids):
+            pairs = zip(map(plain_text, self.ids), map(plain_text, names), strict=True)
             cases = " ".join(f"WHEN {known} THEN {name}" for known, name in pairs)
             called = f"CASE {self._relation.dialect.quoted('client')} {cases} END"
         counted = counted_relation(self._relation, per_person, seed, called)
         engine, table = self._engine.kept(f"SELECT * FROM {counted.table}")
         relation = replace(counted, table=table)
-        named = dict(zip(self._ids, self.names, strict=False))
+        named = dict(zip(self.ids, self.names, strict=False))
         # everyone who had a record has one that counts
         return EngineRecords(engine, relation, named, self._progress, categories=self.groups)
 
@@ -183,7 +208,7 @@ class EngineRecords(Stored):
         """
         where = (str(self._relation.group), self._relation.groups[group])
         return self._viewed(
-            where=(*self._relation.where, where), kept=self._ids if all_clients else ()
+            where=(*self._relation.where, where), kept=self.ids if all_clients else ()
         )
 
     def _viewed(self, kept: Sequence[str] = (), **changes: Any) -> EngineRecords:
@@ -208,7 +233,7 @@ class EngineRecords(Stored):
             return None
         relation = self._relation if by_group else self._plain
         counts = np.zeros((relation.strata, 2, edges.size + 1, self.sizes.size), dtype=np.int64)
-        made = counting(relation, edges, self._ends, int(self.sizes.sum()))
+        made = counting(relation, edges, self.first_ends, int(self.sizes.sum()))
         for client, found, cell, records in self._engine.rows(*made):
             whose = self._index.get(str(client))
             if whose is None or found == statements.INVALID or cell in (statements.INVALID, None):
@@ -221,7 +246,7 @@ class EngineRecords(Stored):
         if (
             filled.size
             and filled[[0, -1]].tolist()
-            != np.searchsorted(edges, self._ends, side="right").tolist()
+            != np.searchsorted(edges, self.first_ends, side="right").tolist()
         ):
             raise self._changed()
         return counts if by_group else counts[0]
@@ -241,7 +266,7 @@ class EngineRecords(Stored):
         if pieces.edges.size >= self._engine.most_cells:
             return None
         mapped = replace(self._plain, maps=tuple(maps))
-        ends = np.array(self._ends)
+        ends = np.array(self.first_ends)
         for each in maps:
             ends = each(ends)
         made = summing(mapped, pieces, (float(ends[0]), float(ends[1])), int(self.sizes.sum()))
@@ -266,6 +291,8 @@ class EngineRecords(Stored):
         for codes, (scores, *more) in self._read(statement, (), classes):
             whose, found = np.divmod(codes, classes)
             columns: dict[str, Any] = {"scores": scores, "labels": (found & 1).astype(np.int8)}
+            if relation.person is not None:
+                columns["persons"] = more.pop()
             if relation.second is not None:
                 columns["second"] = more.pop(0)
             if len(self.groups) > 1:
@@ -283,7 +310,7 @@ class EngineRecords(Stored):
         tables = []
         if self._relation.dialect.given_tables and self._relation.client is not None:
             whose = np.arange(self.sizes.size, dtype=np.int32)
-            columns = {"client": np.array(self._ids), "whose": whose}
+            columns = {"client": np.array(self.ids), "whose": whose}
             tables.append(ConstantTable("tacit_clients", columns))
         for codes, (scores,) in self._read(summaries.ascending_statement(self._plain), tables):
             yield scores, codes
@@ -313,15 +340,18 @@ class EngineRecords(Stored):
                     raise _OtherRecordsError
                 yield codes, numbers
                 advance(batch.num_rows)
-        if ends != self._ends:
+        if ends != self.first_ends:
             raise _OtherRecordsError
         self._check_sizes(counts.sum(axis=1), counts[:, 1::2].sum(axis=1))
 
     def _columns(self, batch: pa.RecordBatch, classes: int) -> Read:
         """``classes * client + class`` of a batch's records, and their numbers."""
-        values = list[Floats]()
+        values = list[NDArray[Any]]()
         for name in batch.schema.names:
-            if name not in (statements.CLIENT, statements.CLASS, "code"):
+            if name == "person":
+                digests = batch.column(name).cast(pa.binary()).cast(pa.binary(DIGITS))
+                values.append(np.frombuffer(digests.buffers()[1], DIGESTS)[: len(digests)])
+            elif name not in (statements.CLIENT, statements.CLASS, "code"):
                 column = batch.column(name)
                 numbers = column.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
                 if column.null_count or not np.all(np.isfinite(numbers)):
@@ -339,7 +369,7 @@ class EngineRecords(Stored):
             return found, values
         # a name is looked up once a batch
         listed = batch.column("client").cast(pa.string()).dictionary_encode()
-        known = pc.index_in(listed.dictionary, pa.array(self._ids, pa.string()))
+        known = pc.index_in(listed.dictionary, pa.array(self.ids, pa.string()))
         if known.null_count or listed.null_count:
             raise _OtherRecordsError
         whose = known.to_numpy(zero_copy_only=False).astype(np.int64)[listed.indices]
@@ -347,16 +377,16 @@ class EngineRecords(Stored):
 
     @property
     def _plain(self) -> statements.Relation:
-        """The table without groups."""
-        return replace(self._relation, group=None, groups=())
+        """The table without groups and persons."""
+        return replace(self._relation, group=None, groups=(), person=None)
 
     @cached_property
     def _index(self) -> dict[str, int]:
         if self._relation.client is None:
             return {"": 0}
-        return {name: index for index, name in enumerate(self._ids)}
+        return {name: index for index, name in enumerate(self.ids)}
 
-    def _changed(self) -> DataError:
+    def _changed(self) -> ChangedError:
         """It says no number: messages are stored in logs, and counts are exact.
 
         Two readings at once tell a query that does not determine its records from a table that was
@@ -369,7 +399,7 @@ class EngineRecords(Stored):
             wrong, remedy = f"{self._engine.source} has other records each time it is read", ORDERED
         elif sum(int(row[1]) for row in first) == self.sizes.sum():
             wrong, remedy = f"{wrong}, or its query does not determine its records", ORDERED
-        return DataError(with_remedy(wrong, remedy))
+        return ChangedError(with_remedy(wrong, remedy))
 
     def _check_sizes(self, sizes: Integers, positives: Integers) -> None:
         """Refuse other records than those that were there before."""
@@ -404,7 +434,7 @@ class EngineRecords(Stored):
             return None
         rows = self._engine.rows(summaries.left_out_statement(self._plain))
         counts = {"" if row[0] is None else str(row[0]): row[1:] for row in rows}
-        return left_out_by_client(counts, self._ids, self._engine.source)
+        return left_out_by_client(counts, self.ids, self._engine.source)
 
     def _check_groups(self) -> None:
         """Refuse a record that is in none of the agreed groups."""

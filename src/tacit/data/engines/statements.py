@@ -73,6 +73,11 @@ class Dialect:
     stores_upper: bool = False
     sha256: str = "SHA2({text}, 256)"
 
+    def digest(self, person: str, digits: int) -> str:
+        """The first digits of the digest of an id of persons."""
+        text = self.sha256.format(text=f"CAST({person} AS {self.text})")
+        return f"SUBSTR({text}, 1, {digits})"
+
     def is_nan(self, number: str) -> str:
         """The condition that a number is NaN, which some engines take for equal to itself."""
         if self.nan is not None:

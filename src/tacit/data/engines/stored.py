@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial, reduce
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -22,6 +22,7 @@ from tacit.data.clients import Clients
 from tacit.data.engines.pieces import ClassFunctions, ScorePieces, least_scores
 from tacit.data.engines.ranking import Ascending, listed, ranked
 from tacit.data.errors import DataError
+from tacit.data.persons import DIGITS
 from tacit.data.ragged import Ranked, Ranking, client_order
 from tacit.data.units import LinearMap
 from tacit.metrics.cells.score_scale import ScoreScale
@@ -54,6 +55,15 @@ class Stored(Protocol):
     ends: tuple[float, float]
     knows_persons: bool
     by_class: bool = False
+
+    SUMMARY: ClassVar[tuple[str, ...]] = (
+        *("names", "groups", "sizes", "positives", "ends", "knows_persons", "by_class", "left_out"),
+    )
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What is known of the records without another pass: the attributes in ``SUMMARY``."""
+        return {name: getattr(self, name) for name in self.SUMMARY}
 
     @property
     def left_out(self) -> Integers | None:
@@ -118,9 +128,10 @@ class Stored(Protocol):
         given one. The four quarters of the outcomes are summed, and the digest is HMAC-SHA256 of
         the four sums and the number of records M, which is below 2^31.
 
-        Where records have more numbers, each of these is added to the outcome so far by exclusive
-        or and enciphered again: outcomes are those of a random function of whole records, but for a
-        chance of 2^-60 (CBC-MAC of messages of one length, Bellare, Kilian and Rogaway 2000).
+        Where records have more numbers, or a person's digest, which is as long as four, each of
+        these is added to the outcome so far by exclusive or and enciphered again: outcomes are
+        those of a random function of whole records, but for a chance of 2^-60 (CBC-MAC of messages
+        of one length, Bellare, Kilian and Rogaway 2000).
 
         What it guarantees: other records have another digest, but for a chance of 1 / (2^128 - 2M).
         Take two tables that were chosen without the key, a block that is not in both equally often,
@@ -179,6 +190,11 @@ class StoredClients(Clients):
         # what clients may know besides has its default
         vars(self).update(known, _maps=maps, _rising=rising, _before=before, _by_value=by_value)
         check_unit_of(unit, self.outlier)
+
+    @property
+    def by_values(self) -> StoredClients:
+        """The same clients, with records in the order of their values where they are in memory."""
+        return StoredClients(self.stored, self.unit, by_value=True)
 
     @property
     def at_hand(self) -> bool:
@@ -493,13 +509,21 @@ def _enciphered(secret: bytes, batch: Clients) -> Integers:
         whose = whose * len(batch.category_names) + batch.categories.of_record
     blocks[:, 1] = 2 * whose + batch.labels
     encryptor = Cipher(algorithms.AES(secret), modes.ECB()).encryptor()  # noqa: S305 -- see digest
-    outcome = encryptor.update(blocks.tobytes())
+    # zeros after the last outcome make whole rows of 256, which are added up faster
+    made = np.zeros((batch.records // 256 + 1, 1024), dtype="<u4")
+    outcome = made.ravel()[: 4 * batch.records].view("<u8").reshape(-1, 2)
+    room = made.view(np.uint8).ravel().data
+    encryptor.update_into(blocks.tobytes(), room)
     known = None if batch.categories is None else batch.categories.scores
-    more = [] if batch.second is None else [batch.second]
-    for values in (*more, *(() if known is None else known.T)):
-        blocks = np.frombuffer(outcome, dtype="<u8").reshape(-1, 2).copy()
-        blocks[:, 0] ^= (values + 0.0).view(np.uint64)
-        outcome = encryptor.update(blocks.tobytes())
-    made = np.frombuffer(outcome, dtype="<u4").reshape(-1, 4)
-    quarters = [made[:, place].sum(dtype=np.int64) for place in range(4)]
+    numbers = [
+        *([] if batch.second is None else [batch.second]),
+        *([] if known is None else known.T),
+    ]
+    more = [(values + 0.0).view(np.uint64) for values in numbers]
+    if batch.persons is not None:
+        more += [*batch.persons.view(np.uint64).reshape(-1, DIGITS // 8).T]
+    for values in more:
+        outcome[:, 0] ^= values
+        encryptor.update_into(outcome.tobytes(), room)
+    quarters = made.sum(axis=0, dtype=np.int64).reshape(-1, 4).sum(axis=0)
     return np.array([*quarters, batch.records], dtype=np.int64)

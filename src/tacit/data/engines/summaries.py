@@ -5,18 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tacit.data.engines.statements import INVALID, Relation, text_literal
+from tacit.data.persons import DIGITS
 
 
 def records_statement(relation: Relation) -> str:
     """The statement that lists every record's client, class and score.
 
-    Then its second value, and its score of every class as ``class_0`` and so on, where it has such.
+    Then its second value, its score of every class as ``class_0`` and so on, and its person's
+    digest, where it has such.
     """
     client = "" if relation.client is None else f"{relation.client_value} AS client, "
     listed = "".join(
         f", {replace(relation, score=column).score_value} AS {name}"
         for name, column in relation.more_numbers.items()
     )
+    if relation.person is not None:
+        listed += f", {relation.dialect.digest(relation.person_id, DIGITS)} AS person"
     return (
         f"SELECT {client}{relation.class_value} AS class, {relation.score_value} AS score{listed} "
         f"FROM {relation.chosen}"

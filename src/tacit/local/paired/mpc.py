@@ -21,8 +21,8 @@ from tacit.arrays import Floats, Integers
 from tacit.local.paired import kernels
 from tacit.local.paired.noise import RESPONSE, PairNoise
 from tacit.privacy.mechanisms.response import UniformIntegers
+from tacit.protocol import mpc
 from tacit.protocol.fields import ragged_of
-from tacit.protocol.mpc import MPCError, SharedRun, Words
 
 SEED_BOUND = 2**62
 """Upper bound of the clients' random numbers."""
@@ -184,8 +184,8 @@ class PairWork:
         return min(threshold, kernels.COIN_MODULUS // 2)
 
     def shares(
-        self, run: SharedRun, indices: Integers, leading: NDArray[np.bool_], chunk: int = CHUNK
-    ) -> Iterator[Words]:
+        self, run: mpc.SharedRun, indices: Integers, leading: NDArray[np.bool_], chunk: int = CHUNK
+    ) -> Iterator[mpc.Words]:
         """This party's shares of noisy values of pairs with another party's records, in chunks.
 
         Parameters
@@ -331,5 +331,5 @@ def _offsets(peers: tp.Peers, own: int, records: int) -> Integers:
     sizes: list[Any] = [offer.get("records") for offer in peers.offers]
     counts = all(type(size) is int and size >= 0 for size in sizes)
     if not (counts and sum(sizes) == records and sizes[peers.index] == own):
-        raise MPCError(f"{records} records have seats, and the parties announced {sizes!r:.60}")
+        raise mpc.MPCError(f"{records} records have seats, and the parties announced {sizes!r:.60}")
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)

@@ -20,9 +20,7 @@ from numpy.typing import NDArray
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.data.errors import DataError, check_classes
-from tacit.local import turns
-from tacit.local.turns import CELLS, WindowReports
-from tacit.metrics.likely_masses import normalised
+from tacit.local import likely_masses, turns
 from tacit.privacy import bounded
 from tacit.protocol import devices
 from tacit.protocol.fields import ragged_of
@@ -74,7 +72,7 @@ def area_of(positives: Floats, negatives: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class FirstRound(WindowReports):
+class FirstRound(turns.WindowReports):
     """What the server estimates from the reports of the first round."""
 
     def model(self, counts: Integers, positive_fraction: float) -> ScoreModel:
@@ -90,12 +88,12 @@ class FirstRound(WindowReports):
         if not self.private_labels:
             known_fraction = np.full(masses.shape[:-2], positive_fraction)
             return ScoreModel(known_fraction, masses[..., 0, :], masses[..., 1, :])
-        negatives, positives = masses[..., 0, :CELLS], masses[..., 0, CELLS:]
+        negatives, positives = masses[..., 0, : turns.CELLS], masses[..., 0, turns.CELLS :]
         least = 0.5 / (counts.sum(axis=(-2, -1)) + 1)
         return ScoreModel(
             np.clip(positives.sum(axis=-1), least, 1 - least),
-            normalised(negatives),
-            normalised(positives),
+            likely_masses.normalised(negatives),
+            likely_masses.normalised(positives),
         )
 
     def trials(self, model: ScoreModel, counts: Integers, trials: int = TRIALS) -> ScoreModel:
@@ -140,8 +138,8 @@ class FirstRound(WindowReports):
 @lru_cache(maxsize=64)
 def report_variance(epsilon: float) -> float:
     """The variance of one report of the second round for numbers uniform on [0, 1]."""
-    points = (np.arange(CELLS) + 0.5) / CELLS
-    even = bounded.PointMasses(points, np.full(CELLS, 1 / CELLS))
+    points = (np.arange(turns.CELLS) + 0.5) / turns.CELLS
+    even = bounded.PointMasses(points, np.full(turns.CELLS, 1 / turns.CELLS))
     return bounded.tailored_report(epsilon, even).variance(even) + even.variance
 
 

@@ -27,12 +27,9 @@ import numpy as np
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.local import turns
-from tacit.local.turns import CELLS
 from tacit.local.two_round import first_round, second_round
 from tacit.local.two_round.first_round import FirstRound, ScoreModel
-from tacit.local.two_round.second_round import Influence
 from tacit.privacy import bounded
-from tacit.privacy.bounded import GridReport, SlidingWindow
 from tacit.protocol import audits, devices, forecast
 from tacit.protocol.conversation import ONE_REPLICATE
 from tacit.protocol.declared import LOCAL, LOCAL_PAGE, NO_REPORTS, ReportDeclarations
@@ -230,7 +227,7 @@ class TwoRoundAUC(tp.ScaledScores, ReportDeclarations, tp.Protocol):
         ]
         return second_round.result_of(results, assignment.records, single)
 
-    def influence(self, model: ScoreModel, sizes: Integers) -> Influence:
+    def influence(self, model: ScoreModel, sizes: Integers) -> second_round.Influence:
         """How records report in the second round, by the model of the first.
 
         Parameters
@@ -239,14 +236,14 @@ class TwoRoundAUC(tp.ScaledScores, ReportDeclarations, tp.Protocol):
         sizes : the numbers of records, and of those that report then (``Influence``).
         """
         private, bits = self.labels == "private", self.mechanism == "bit"
-        return Influence(model, self.epsilon, private, bits, sizes)
+        return second_round.Influence(model, self.epsilon, private, bits, sizes)
 
     def renew_state(self, clients: tp.Clients, state: tp.ClientState) -> None:
         """Keep the turns that were drawn, without a look at the records."""
         turns.renew_turns(clients, state)
 
 
-def _published(plans: list[Influence], single: bool) -> dict[str, Any]:
+def _published(plans: list[second_round.Influence], single: bool) -> dict[str, Any]:
     """What the second round's reports are made with; a leading axis holds replicates."""
     published = {
         "knots": np.stack([plan.borders for plan in plans]),
@@ -320,21 +317,21 @@ class TwoRoundDevices(devices.NumberReports, devices.ReportsByInput):
         values, came = plan.report.values(plan.distributions[0]), counts[1]
         return np.asarray((values - values @ came / max(came.sum(), 1)) / plan.rarer)
 
-    def _plan(self, counts: Sequence[Integers]) -> Influence:
+    def _plan(self, counts: Sequence[Integers]) -> second_round.Influence:
         """How records report in the second round, from the reports of the first."""
         sizes = np.array([[sum(int(each.sum()) for each in counts)], [int(counts[1].sum())]])
         model = self._first.model(counts[0][np.newaxis], 0.0)
-        plan: Influence = self._protocol.influence(model, sizes)
+        plan: second_round.Influence = self._protocol.influence(model, sizes)
         return plan
 
-    def _window(self, query: tp.Query) -> SlidingWindow:
+    def _window(self, query: tp.Query) -> bounded.SlidingWindow:
         if query.step is self.steps[0]:
             return self._first.window
         return self._grid(query).window
 
-    def _grid(self, query: tp.Query) -> GridReport:
+    def _grid(self, query: tp.Query) -> bounded.GridReport:
         grid, width = query.broadcast["grid"], int(query.broadcast["width"])
-        return GridReport(self._protocol.epsilon, grid, width)
+        return bounded.GridReport(self._protocol.epsilon, grid, width)
 
 
 TAILORING = 2**20
@@ -350,13 +347,13 @@ FINER = 32
 
 def planned_influence(
     protocol: TwoRoundAUC, records: int, positives: int, shape: tp.Shape
-) -> Influence:
+) -> second_round.Influence:
     """The second round, if the first round estimates the shape exactly."""
     fraction, first_round = positives / records, protocol.first_round
     kinds = [records] if first_round.private_labels else [records - positives, positives]
     whole = np.array(kinds, dtype=np.int64)
     late = np.rint(whole * (1 - first_round.slots(records) / turns.SLOTS)).astype(np.int64)
-    by_class = shape.cell_fractions(CELLS, fraction, protocol.scale)
+    by_class = shape.cell_fractions(turns.CELLS, fraction, protocol.scale)
     model = ScoreModel(np.array(fraction), *reversed(by_class))
     return protocol.influence(model, np.stack([whole, late]))
 
@@ -425,8 +422,8 @@ def interpolation_bias(shape: tp.Shape, positive_fraction: float, scale: str) ->
     errors = [
         np.repeat(coarse / FINER, FINER) - fine
         for coarse, fine in zip(
-            shape.cell_fractions(CELLS, positive_fraction, scale),
-            shape.cell_fractions(CELLS * FINER, positive_fraction, scale),
+            shape.cell_fractions(turns.CELLS, positive_fraction, scale),
+            shape.cell_fractions(turns.CELLS * FINER, positive_fraction, scale),
             strict=True,
         )
     ]
@@ -440,7 +437,7 @@ def best_report(protocol: TwoRoundAUC, positives: int, shape: tp.Shape) -> bound
     return planned_influence(protocol, TAILORING, positives, shape).report
 
 
-def second_round_variance(influence: Influence, report: bounded.GridReport) -> float:
+def second_round_variance(influence: second_round.Influence, report: bounded.GridReport) -> float:
     """The variance that ``Influence.conclude`` states, for a report that was chosen before."""
     whole, reporting = influence.sizes
     if not reporting.all():

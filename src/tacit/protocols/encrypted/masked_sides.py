@@ -42,7 +42,7 @@ This has no reviewed proof yet, and is marked experimental for that reason.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -72,10 +72,10 @@ class MaskedParty:
     """
 
     scheme: MaskedScheme
-    secret: bytes
+    secret: bytes = field(repr=False)
     session: bytes
     parties: int
-    pairing: masking.Pairing
+    pairing: masking.Pairing = field(repr=False)
 
     def uploads(
         self, positives: Integers, negatives: Integers, parties: Sequence[int]
@@ -224,7 +224,7 @@ REFUSED = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class VerifierKeys:
     """What the parties check an answer with; all of them know it, and the aggregator does not.
 

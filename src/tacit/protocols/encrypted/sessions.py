@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
@@ -69,7 +69,7 @@ class Seat:
 
     members: tuple[keys.Member, ...]
     meeting: keys.Meeting | None = None
-    secret: bytes | None = None
+    secret: bytes | None = field(default=None, repr=False)
     counted: bool = False
     confirmed: bytes | None = None
 

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Flags, Floats, Integers, Labels
 from tacit.counts import rank_noise
-from tacit.counts.rank_noise import RankNoise
 from tacit.data.clients import Clients, sorted_scores
 from tacit.data.ragged import Ragged, StoredRanks, client_order
 from tacit.privacy.cost import Cost, worst_case
@@ -135,7 +134,7 @@ class RankRequest:
     sensitivity : the least sensitivity that the noise of a rank sum assumes.
     """
 
-    mechanism: RankNoise
+    mechanism: rank_noise.RankNoise
     ranks: Ragged[np.int64]
     pivot: Integers
     fraction: Floats
@@ -170,7 +169,7 @@ class RankRequest:
         return cls(mechanism, ranks, pivot, fraction, respond, _whole(query, "sensitivity"))
 
 
-def agreed_noise(query: Query) -> RankNoise:
+def agreed_noise(query: Query) -> rank_noise.RankNoise:
     """The mechanism of a query, which must be the agreed one, within the agreed budget.
 
     Raises
@@ -178,7 +177,7 @@ def agreed_noise(query: Query) -> RankNoise:
     ValueError : for another mechanism, or more budget.
     """
     noise, agreed = query.broadcast["noise"], query.protocol.rank_noise
-    if not isinstance(noise, RankNoise) or noise.mechanism != agreed.mechanism:
+    if not isinstance(noise, rank_noise.RankNoise) or noise.mechanism != agreed.mechanism:
         raise ValueError(f"mechanism must be {agreed.mechanism}, as agreed, got {noise!r:.80}")
     if noise.epsilon > agreed.epsilon * SLACK or noise.delta > agreed.delta * SLACK:
         raise ValueError(f"the agreed budget is {agreed.epsilon}, {agreed.delta}, got {noise}")

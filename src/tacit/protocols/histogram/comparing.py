@@ -21,11 +21,10 @@ import numpy as np
 
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
-from tacit.counts import count_rounds, influence, pooling, tree_results
+from tacit.counts import influence, pooling, tree_budget, tree_results
 from tacit.metrics.ranking import auc
 from tacit.protocol import releases
 from tacit.protocols.histogram import steps
-from tacit.protocols.histogram.steps import leaf_counts
 from tacit.protocols.shared import counting
 from tacit.protocols.shared.declared import HISTOGRAM_PAGE, forest_model
 from tacit.results.curves.score_axis import ScoreAxis
@@ -37,7 +36,7 @@ CLASSES, DIFFERENCE, LEVEL, SQUARES = "classes", "difference", "level", "squares
 """Fields of replies besides both models' counts."""
 
 FIRST_PARTS = 2
-"""Fractions of epsilon (``count_rounds.PARTS``) of the first round."""
+"""Fractions of epsilon (``tree_budget.PARTS``) of the first round."""
 
 MORE_PARTS = (0, 2, 4, 6, 8, 12, 16, 20)
 """Fractions of epsilon that a second round may get; 0 for none."""
@@ -67,9 +66,9 @@ def _spent(query: tp.Query, *numbers: int) -> float:
 
 def round_fields(protocol: Any, epsilon: float) -> dict[str, releases.Released]:
     """Class sizes and both models' cells: a record is in one cell of either model."""
-    cells = (1 - count_rounds.CLASS_FRACTION) * epsilon / 2
+    cells = (1 - tree_budget.CLASS_FRACTION) * epsilon / 2
     counted = releases.Released((2 << protocol.height,), protocol.distance, cells)
-    classes = releases.Released((2,), protocol.distance, count_rounds.CLASS_FRACTION * epsilon)
+    classes = releases.Released((2,), protocol.distance, tree_budget.CLASS_FRACTION * epsilon)
     return {CLASSES: classes, FIRST: counted, SECOND: counted}
 
 
@@ -82,7 +81,7 @@ def _counts(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Class sizes, and the counts of both classes in cells of either model's scores."""
     protocol: ComparedHistograms = query.protocol
     made: dict[str, Integers] = {
-        name: leaf_counts(query, protocol.on_scale(each), protocol.height)
+        name: steps.leaf_counts(query, protocol.on_scale(each), protocol.height)
         for name, each in zip(MODELS, both_models(clients), strict=True)
     }
     by_class = made[FIRST].reshape(2, 1 << protocol.height, *made[FIRST].shape[1:])
@@ -255,7 +254,7 @@ class ComparedHistograms(tp.ScaledScores, tp.Protocol):
     figure = "difference of two AUCs"
     needs_second_values = True
     steps = (first_pair_round, second_pair_round, summed_differences)
-    height = count_rounds.ROUND_HEIGHT
+    height = tree_budget.ROUND_HEIGHT
     """Counts are in ``2**height`` cells of either model's scores."""
 
     @property
@@ -300,7 +299,7 @@ class ComparedHistograms(tp.ScaledScores, tp.Protocol):
                 for each, further in zip(pool, _pooled(self, sums), strict=True)
             ]
         published = _published(pool)
-        parts = (*parts, count_rounds.PARTS - sum(parts))
+        parts = (*parts, tree_budget.PARTS - sum(parts))
         shared = _listed(parts) | published
         numbers = yield from releases.ask(summed_differences, self, clients, shared)
         counting.check_the_same_number(rounds[0].answered, numbers.answered)
@@ -316,11 +315,11 @@ def _pooled(protocol: ComparedHistograms, sums: releases.Sums) -> list[pooling.P
     made = []
     for model in MODELS:
         variances = np.full(protocol.height + 2, np.inf)
-        variances[count_rounds.CLASSES], variances[-1] = (
+        variances[tree_budget.CLASSES], variances[-1] = (
             sums.variance(CLASSES),
             sums.variance(model),
         )
-        levels = {count_rounds.CLASSES: sums[CLASSES], protocol.height + 1: sums[model]}
+        levels = {tree_budget.CLASSES: sums[CLASSES], protocol.height + 1: sums[model]}
         if np.ndim(sums[CLASSES]) > 1:
             raise ValueError("a comparison is simulated one run at a time, without replicates")
         one = {level: counts[np.newaxis] for level, counts in levels.items()}
@@ -340,7 +339,7 @@ def _second_round(protocol: ComparedHistograms, pool: list[pooling.Pooled], nois
     products = sum(float(pooling.product_variance(each)[0]) for each in pool)
 
     def predicted(more: int) -> float:
-        left = protocol.epsilon * (count_rounds.PARTS - FIRST_PARTS - more) / count_rounds.PARTS
+        left = protocol.epsilon * (tree_budget.PARTS - FIRST_PARTS - more) / tree_budget.PARTS
         number = (
             2
             * noises

@@ -24,17 +24,16 @@ import numpy as np
 
 from tacit.arrays import Floats
 from tacit.counts import tree_results
-from tacit.metrics import calibration, operating_points, trees
+from tacit.metrics import calibration, functional, operating_points, trees
 from tacit.metrics.cells.binning import Buckets
 from tacit.metrics.cells.score_scale import PROBABILITY, named_scale
-from tacit.metrics.functional import positive_predictive_value
 from tacit.protocol.forecast import ECE, Forecast, Metric
 from tacit.protocol.scenario import Scenario, Shape
 from tacit.results.curves.histogram import Histogram
 from tacit.results.curves.score_axis import ScoreAxis
+from tacit.results.measures import distances
 from tacit.results.measures.catalogue import SEPARATION
 from tacit.results.measures.computing import Measures
-from tacit.results.measures.distances import BORDERS, WINDOW, class_separation, normal_draws
 from tacit.results.measures.figures import CellView, too_few_records
 from tacit.results.measures.smooth_calibration import distance_value
 
@@ -109,7 +108,7 @@ def separation_error(view: CellView, shape: Shape) -> tuple[float, float]:
     source = np.random.default_rng(0)
     borders = np.arange(view.size + 1, dtype=np.float64)
     totals = view.counts.sum(axis=0)
-    shares = np.linspace(0, 1, BORDERS * FINER + 1)[1:-1]
+    shares = np.linspace(0, 1, distances.BORDERS * FINER + 1)[1:-1]
     between = operating_points.quantiles(totals, shares)
     places = borders if view.noise.exact else between
     # the population's difference bends between borders of wide cells
@@ -122,7 +121,7 @@ def separation_error(view: CellView, shape: Shape) -> tuple[float, float]:
     stated = noisy.max(axis=-1) if view.noise.exact else _largest_counted(noisy)
     # by how much a result takes its largest value to be too large, at the expected counts
     largest = float(operating_points.separation(view.counts, places).value.max())
-    errors = stated - (largest - class_separation(view).value) - own
+    errors = stated - (largest - distances.class_separation(view).value) - own
     return float(np.std(errors)), float(np.mean(errors))
 
 
@@ -178,7 +177,7 @@ def _noise(view: CellView, places: Floats, source: np.random.Generator) -> Float
     if view.noise.exact:
         return np.zeros((DRAWS, places.size))
     covariance = view.noise_covariance(operating_points.separation(view.counts, places).gradient)
-    return normal_draws(covariance, DRAWS, source)
+    return distances.normal_draws(covariance, DRAWS, source)
 
 
 def _largest_counted(noisy: Floats) -> Floats:
@@ -186,7 +185,7 @@ def _largest_counted(noisy: Floats) -> Floats:
     first = np.arange(FINER - 1, noisy.shape[-1], FINER)
     top = first[np.argmax(noisy[:, first], axis=-1)]
     apart = np.abs(np.arange(noisy.shape[-1]) - top[:, np.newaxis])
-    return np.asarray(np.where(apart <= WINDOW * FINER, noisy, -math.inf).max(axis=-1))
+    return np.asarray(np.where(apart <= distances.WINDOW * FINER, noisy, -math.inf).max(axis=-1))
 
 
 Pair = tuple[Histogram, Histogram]
@@ -337,7 +336,7 @@ def _precision_forecast(
 ) -> Forecast:
     """Errors from noise and from records in the cell that the threshold cuts; that cell's bias."""
     reached = histogram.axis.reaching(np.array([threshold]), histogram.counts.shape[-1])
-    precision, above = positive_predictive_value(histogram.counts, reached), reached[0]
+    precision, above = functional.positive_predictive_value(histogram.counts, reached), reached[0]
     noise_variance = float(histogram.variance(precision.gradient)[0])
     positives, negatives = (float(class_counts @ above) for class_counts in histogram.counts)
     cut = histogram.counts * above * (1 - above)

@@ -18,12 +18,7 @@ from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import PROBABILITY, EvenScale, ScoreScale, named_scale
 from tacit.protocol import fields, forecast, releases
 from tacit.protocol.scenario import GUESSES, answered_rounds, dry_run, planned_scale
-from tacit.protocols.histogram.figure_forecast import (
-    MEASURED_CELLS,
-    Pair,
-    distance_forecast,
-    figure_forecast,
-)
+from tacit.protocols.histogram import figure_forecast
 from tacit.protocols.histogram.histogram_rounds import expected_rounds
 from tacit.protocols.histogram.local_rounds import early_slots, expected_borders, report_bytes
 from tacit.protocols.histogram.protocol import ScoreHistogram
@@ -89,9 +84,9 @@ def tree_forecast(
     if target_metric.name in smooth_calibration.NAMES:
         expected = tp.Histogram(leaves.reshape(2, -1), noise, 1, 1, axis)
         pair = partial(_imitated, protocol, scenario, shape, expected)
-        return distance_forecast(expected, pair, target_metric, smaller)
+        return figure_forecast.distance_forecast(expected, pair, target_metric, smaller)
     if target_metric != forecast.AUC:
-        return figure_forecast(leaves, noise, axis, scenario, shape, target_metric)
+        return figure_forecast.figure_forecast(leaves, noise, axis, scenario, shape, target_metric)
     return _area_forecast(leaves, noise, axis, shape.auc, smaller)
 
 
@@ -101,7 +96,7 @@ def _imitated(
     shape: tp.Shape,
     expected: tp.Histogram,
     source: np.random.Generator,
-) -> Pair:
+) -> figure_forecast.Pair:
     """A result as it would be stated, and the exact counts of its records, which are drawn.
 
     Parameters
@@ -110,9 +105,11 @@ def _imitated(
     source : of the records, as Poisson counts in fine cells, and of the noise.
     """
     base = ScoreAxis(named_scale(planned_scale(protocol.scale)))
-    fine = np.stack(scenario.counts(shape, MEASURED_CELLS, planned_scale(protocol.scale)))
+    fine = np.stack(
+        scenario.counts(shape, figure_forecast.MEASURED_CELLS, planned_scale(protocol.scale))
+    )
     records = source.poisson(fine).astype(np.float64)
-    exact = trees.TreeNoise(np.zeros(MEASURED_CELLS.bit_length() + 1))
+    exact = trees.TreeNoise(np.zeros(figure_forecast.MEASURED_CELLS.bit_length() + 1))
     own = tp.Histogram(records, exact, 1, 1, base)
     if protocol.counts_in_rounds:
         pool, _ = expected_rounds(protocol, scenario.clients, records, source)

@@ -18,19 +18,11 @@ import numpy as np
 
 import tacit.protocol as tp
 from tacit.arrays import Floats
-from tacit.counts import count_rounds, pooling, site_figures, tree_results, zoomed_cells
+from tacit.counts import pooling, site_figures, tree_budget, tree_results, zoomed_cells
 from tacit.counts.choices import Choices, Next
 from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.protocol import releases
-from tacit.protocols.histogram.steps import (
-    HEIGHT,
-    LISTED,
-    ROUNDS,
-    SUM,
-    both_rounds,
-    first_round,
-    summed_influences,
-)
+from tacit.protocols.histogram import steps as round_steps
 from tacit.protocols.shared import counting
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS, MIN_CLASS_SIZE_IN_ERRORS
@@ -49,14 +41,14 @@ def after_rounds(protocol: Any, clients: int) -> tp.Conversation:
     """The rounds of a run, from the first to the result."""
     run = _Run(protocol, clients)
     sums = yield from run.asked(
-        first_round, (count_rounds.FIRST_PARTS,), protocol.first_height(clients)
+        round_steps.first_round, (tree_budget.FIRST_PARTS,), protocol.first_height(clients)
     )
     run.answered, run.noises = sums.answered, float(sums.noises)
     run.single = next(iter(sums.sums.values())).ndim == 1
     pool = run.pool(sums, protocol.score_scale, None)
     rows = np.arange(pool.leaves.shape[0])
     run.replicates = rows.size
-    return (yield from run.after(pool, rows, ((count_rounds.FIRST_PARTS, sums),)))
+    return (yield from run.after(pool, rows, ((tree_budget.FIRST_PARTS, sums),)))
 
 
 def expected_rounds(
@@ -70,10 +62,10 @@ def expected_rounds(
         cells of the first round, or parts of these.
     source : of normal noise; None for counts without noise.
     """
-    run, spent = _Run(protocol, clients), [count_rounds.FIRST_PARTS]
+    run, spent = _Run(protocol, clients), [tree_budget.FIRST_PARTS]
     run.single, run.source = False, source
     pool = run.expected(
-        counts, protocol.score_scale, None, count_rounds.FIRST_PARTS, protocol.first_height(clients)
+        counts, protocol.score_scale, None, tree_budget.FIRST_PARTS, protocol.first_height(clients)
     )
     scale = protocol.score_scale
     while (step := run.choices.decided(pool, tuple(spent))[0]).counts:
@@ -89,7 +81,7 @@ def expected_rounds(
         further = run.expected(moved, there, borders, step.parts, height)
         pool = pool.with_round(further, same_cells=step.scale is None)
     number = (
-        counting.number_field(protocol.known_epsilon * step.parts / count_rounds.PARTS)
+        counting.number_field(protocol.known_epsilon * step.parts / tree_budget.PARTS)
         if step.parts
         else None
     )
@@ -109,7 +101,7 @@ class _Run:
         self, step: Any, parts: tuple[int, ...], height: int, **more: Any
     ) -> Generator[tp.Query, tp.Reply, releases.Sums]:
         """Ask for a release of the last of these parts."""
-        shared = {HEIGHT: height, LISTED: np.array(parts), **more}
+        shared = {round_steps.HEIGHT: height, round_steps.LISTED: np.array(parts), **more}
         return (yield from releases.ask(step, self.protocol, self.clients, shared))
 
     @property
@@ -130,7 +122,7 @@ class _Run:
         height = max(counts) - 1
         levels = {level: np.atleast_2d(each.sum(axis=-2)) for level, each in counts.items()}
         noise = counting.tree_noise(sums.fields, float(sums.noises))
-        noise = counting.pooled(noise, count_rounds.round_strata(self.protocol, height))
+        noise = counting.pooled(noise, tree_budget.round_strata(self.protocol, height))
         return pooling.Pooled(scale, borders, levels, noise.variances)
 
     def expected(
@@ -183,7 +175,7 @@ class _Run:
             else {counting.BORDERS: self._for_all(borders, rows, borders.ndim > 1)}
         )
         parts = (*spent_in(rounds), step.parts)
-        sums = yield from self.asked(ROUNDS[len(rounds)], parts, height, **more)
+        sums = yield from self.asked(round_steps.ROUNDS[len(rounds)], parts, height, **more)
         counting.check_the_same_number(self.answered, sums.answered)
         further = self.pool(sums, scale, None).of(rows)
         together = pool.with_round(replace(further, borders=borders), same_cells=step.scale is None)
@@ -201,10 +193,12 @@ class _Run:
             more[counting.BORDERS] = self._for_all(borders, rows, borders.ndim > 1)
         more |= {name: self._for_all(field, rows) for name, field in pool.published.items()}
         parts = (*spent_in(rounds), steps[0].parts)
-        sums = yield from self.asked(summed_influences, parts, pool.depth, **more)
+        sums = yield from self.asked(round_steps.summed_influences, parts, pool.depth, **more)
         counting.check_the_same_number(self.answered, sums.answered)
-        number = np.atleast_1d(sums[SUM])[rows]
-        return self.concluded(pool, (*rounds, (steps[0].parts, sums)), number, sums.fields[SUM])
+        number = np.atleast_1d(sums[round_steps.SUM])[rows]
+        return self.concluded(
+            pool, (*rounds, (steps[0].parts, sums)), number, sums.fields[round_steps.SUM]
+        )
 
     def concluded(
         self, pool: pooling.Pooled, rounds: Rounds, number: Floats, field: releases.Released | None
@@ -219,7 +213,7 @@ class _Run:
         known = pooling.tree_area(pool) if placed and not self.protocol.by_group else None
         if field is not None:
             adjacency = tp.Adjacency(self.protocol.adjacency)
-            area, by_number = both_rounds(
+            area, by_number = round_steps.both_rounds(
                 pool.published, number, field, adjacency, self.noises, pool.is_linear
             )
             by_both = pooling.number_area(pool, area, by_number, self.one_draw)
@@ -243,7 +237,7 @@ class _Run:
         apart = isinstance(self.protocol.trust, tp.Each) and self.single and bool(rounds)
         if not apart or not site_figures.has_sites(self.answered):
             return None
-        last = [sums for _, sums in rounds if SUM not in sums.fields][-1]
+        last = [sums for _, sums in rounds if round_steps.SUM not in sums.fields][-1]
         of_clients = self.pool(last.by_client(), pool.scale, pool.borders)
         axis = ScoreAxis(pool.scale, self.protocol.unit)
         area = pooling.tree_area(of_clients) if of_clients.is_linear else None
@@ -262,7 +256,7 @@ class _Run:
 
     def division(self, result: tp.ServerResult, rounds: Rounds, with_number: bool) -> str:
         """How much of epsilon the AUC had for itself, and why, in a line."""
-        number = rounds[-1][0] / count_rounds.PARTS if with_number else 0.0
+        number = rounds[-1][0] / tree_budget.PARTS if with_number else 0.0
         if self.protocol.aim == "auc":
             return f"{number:.2g} of it for the AUC alone, which was the aim"
         noise = "its sampling error is not known"

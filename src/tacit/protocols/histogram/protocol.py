@@ -19,7 +19,7 @@ import numpy as np
 
 import tacit.protocol as tp
 from tacit.arrays import Floats
-from tacit.counts import count_rounds, influence, placing, tree_budget, tree_results
+from tacit.counts import influence, placing, tree_budget, tree_results
 from tacit.data.units import PROBABILITY, are_convertible, converted
 from tacit.local import turns
 from tacit.metrics import trees
@@ -195,11 +195,11 @@ class ScoreHistogram(CountingProtocol):
         Of noisy counts (``SecureSum`` and ``Each``) without a height, or for the AUC with a height
         of rounds; not where shares of the first round's noise would have too large a scale.
         """
-        most = count_rounds.MAX_FLAT_HEIGHT if self.aim == "auc" and not self.by_group else 0
+        most = tree_budget.MAX_FLAT_HEIGHT if self.aim == "auc" and not self.by_group else 0
         if not isinstance(self.trust, tp.SecureSum | tp.Each) or (self.height or 0) > most:
             return False
-        first = self.known_epsilon * count_rounds.FIRST_PARTS / count_rounds.PARTS
-        return self.distance / (first * count_rounds.CLASS_FRACTION) <= MAX_SHARED_SCALE
+        first = self.known_epsilon * tree_budget.FIRST_PARTS / tree_budget.PARTS
+        return self.distance / (first * tree_budget.CLASS_FRACTION) <= MAX_SHARED_SCALE
 
     @property
     def places_cells(self) -> bool:
@@ -209,14 +209,14 @@ class ScoreHistogram(CountingProtocol):
     @property
     def round_heights(self) -> tuple[int, ...]:
         """The heights of rounds: the first, those with zoomed cells, and a report's trees."""
-        first, (low, high) = self.height or count_rounds.ROUND_HEIGHT, placing.TREE_HEIGHTS
+        first, (low, high) = self.height or tree_budget.ROUND_HEIGHT, placing.TREE_HEIGHTS
         least = (
-            count_rounds.LEAST_ROUND_HEIGHT
+            tree_budget.LEAST_ROUND_HEIGHT
             if isinstance(self.trust, tp.Each) and not self.height
             else first
         )
         trees_too = range(low, high + 1) if self.aim == "report" or self.by_group else ()
-        zoomed = min(first + 1, count_rounds.MAX_FLAT_HEIGHT)
+        zoomed = min(first + 1, tree_budget.MAX_FLAT_HEIGHT)
         return tuple(sorted({*range(least, first), first, zoomed, *trees_too}))
 
     @property
@@ -251,10 +251,10 @@ class ScoreHistogram(CountingProtocol):
         The product of both functions' errors grows with the noise and the number of cells.
         """
         if self.height is not None or not isinstance(self.trust, tp.Each):
-            return self.height or count_rounds.ROUND_HEIGHT
+            return self.height or tree_budget.ROUND_HEIGHT
         return max(
-            count_rounds.ROUND_HEIGHT - round(math.log2(clients) / 2),
-            count_rounds.LEAST_ROUND_HEIGHT,
+            tree_budget.ROUND_HEIGHT - round(math.log2(clients) / 2),
+            tree_budget.LEAST_ROUND_HEIGHT,
         )
 
     @property
@@ -380,9 +380,7 @@ class ScoreHistogram(CountingProtocol):
         """Unary bits of class and cell, in the local model."""
         if not isinstance(self.trust, tp.Local):
             return super().device_reports(devices)
-        from tacit.protocols.histogram.local_devices import UnaryDevices
-
-        return UnaryDevices(self, devices)
+        return local_rounds.UnaryDevices(self, devices)
 
     def conversation(self, clients: int) -> tp.Conversation:
         """Rounds and one number, a tree in given or placed cells, or private reports."""

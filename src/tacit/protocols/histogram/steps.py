@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
-from tacit.counts import count_rounds, influence
+from tacit.counts import influence, tree_budget
 from tacit.metrics.cells.score_scale import CentredScale, ScoreScale
 from tacit.protocol import releases
 from tacit.protocol.values import encode_query
@@ -137,13 +137,13 @@ def listed_parts(query: tp.Query) -> tuple[int, ...]:
         raise ValueError(f"{LISTED} must be a list of 64-bit integers, got {listed!r:.80}")
     parts = tuple(int(part) for part in listed)
     if (
-        not 1 <= len(parts) <= count_rounds.MAX_ROUNDS + 1
+        not 1 <= len(parts) <= tree_budget.MAX_ROUNDS + 1
         or min(parts) < 1
-        or sum(parts) > count_rounds.PARTS
+        or sum(parts) > tree_budget.PARTS
     ):
         raise ValueError(
-            f"{LISTED} must be at most {count_rounds.MAX_ROUNDS + 1} numbers from 1 that add up to "
-            f"at most {count_rounds.PARTS}, got {parts}"
+            f"{LISTED} must be at most {tree_budget.MAX_ROUNDS + 1} numbers from 1 that add up to "
+            f"at most {tree_budget.PARTS}, got {parts}"
         )
     return parts
 
@@ -151,7 +151,7 @@ def listed_parts(query: tp.Query) -> tuple[int, ...]:
 def epsilon_of(query: tp.Query) -> float:
     """What a query costs: its fraction of epsilon."""
     epsilon: float = query.protocol.known_epsilon
-    return epsilon * listed_parts(query)[-1] / count_rounds.PARTS
+    return epsilon * listed_parts(query)[-1] / tree_budget.PARTS
 
 
 def pay(query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState) -> None:
@@ -242,9 +242,9 @@ def by_borders(query: tp.Query) -> tuple[list[tp.Query], Integers]:
 
 def round_fields(protocol: Any, height: int, epsilon: float) -> dict[str, releases.Released]:
     """What a round of this epsilon releases: on one level a record counts in one node."""
-    parts = count_rounds.round_levels(protocol, height, epsilon)
+    parts = tree_budget.round_levels(protocol, height, epsilon)
     return counting.level_fields(
-        counting.LEVEL, count_rounds.round_strata(protocol, height), protocol.distance, parts
+        counting.LEVEL, tree_budget.round_strata(protocol, height), protocol.distance, parts
     )
 
 
@@ -267,12 +267,12 @@ def _counts(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Both classes' counts on the levels of a round."""
     height, protocol = round_height(query), query.protocol
     strata = protocol.strata_of(clients)
-    if count_rounds.round_strata(protocol, height) == 1:
+    if tree_budget.round_strata(protocol, height) == 1:
         strata = counting.ALL_RECORDS
     queries, chosen = by_borders(query)
     rows = [leaf_counts(query, placed(clients, each), height, strata) for each in queries]
     counts = np.stack(rows)[chosen] if chosen.size else rows[0]
-    levels = count_rounds.round_levels(protocol, height, epsilon_of(query))
+    levels = tree_budget.round_levels(protocol, height, epsilon_of(query))
     return counting.level_counts(counting.LEVEL, counts, height + 1, levels, query)
 
 
@@ -342,7 +342,7 @@ def _admits(query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState) -> No
         are not above 0 and finite.
     """
     fields = query.broadcast
-    deepest = min(round_height(query), count_rounds.MAX_FLAT_HEIGHT)
+    deepest = min(round_height(query), tree_budget.MAX_FLAT_HEIGHT)
     inner = (influence.inner_edges(fields[influence.POSITIVES], deepest),)
     shapes = {influence.POSITIVES: inner, influence.NEGATIVES: inner, influence.SIZES: (2,)}
     influence.check_published(

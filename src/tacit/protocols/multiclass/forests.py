@@ -40,7 +40,6 @@ import numpy as np
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.counts import class_forests, reported_trees, tree_budget
-from tacit.counts.reported_trees import CHOICE_UNITS
 from tacit.privacy.mechanisms.response import Choices, UniformIntegers
 from tacit.protocol import releases
 from tacit.protocols.shared import counting
@@ -131,7 +130,7 @@ SLOTS, BITS = "slots", "bits"
 def report_parts(height: int, budget: float) -> tuple[float, ...]:
     """The parts of the levels of trees, the roots first, which are not asked for."""
     units = tree_budget.record_units(height, "auc")
-    return (0.0, *(budget * each / CHOICE_UNITS for each in units))
+    return (0.0, *(budget * each / reported_trees.CHOICE_UNITS for each in units))
 
 
 def _slots(blocks: tuple[Block, ...]) -> list[tuple[Block, int]]:
@@ -147,7 +146,7 @@ def _sizes(blocks: tuple[Block, ...]) -> Integers:
 def slot_units(blocks: tuple[Block, ...], epsilon: float) -> tuple[int, ...]:
     """In how many of about ``CHOICE_UNITS`` cases a record reports in every slot."""
     return tuple(
-        max(round(block.parts[level] / epsilon * CHOICE_UNITS), 1)
+        max(round(block.parts[level] / epsilon * reported_trees.CHOICE_UNITS), 1)
         for block, level in _slots(blocks)
     )
 

@@ -53,13 +53,7 @@ from tacit.protocol.conversation import ONE_REPLICATE
 from tacit.protocol.declared import NO_REPORTS
 from tacit.protocol.scenario import planned_scale
 from tacit.protocols.multiclass import forests, second_round
-from tacit.protocols.shared import counting
-from tacit.protocols.shared.declared import (
-    CountingProtocol,
-    ScoresByClass,
-    forest_model,
-    lowered_noise,
-)
+from tacit.protocols.shared import counting, declared
 from tacit.results.curves.score_axis import ScoreAxis
 
 HEIGHT, REPORT_HEIGHT, MAX_HEIGHT = 8, 5, 12
@@ -85,7 +79,7 @@ epsilon 1."""
 
 
 @dataclass(frozen=True)
-class MulticlassHistogram(ScoresByClass, CountingProtocol):
+class MulticlassHistogram(declared.ScoresByClass, declared.CountingProtocol):
     """One-versus-rest AUC of every class, their averages, top-1 accuracy and calibration by class.
 
     Parameters
@@ -325,7 +319,7 @@ class MulticlassHistogram(ScoresByClass, CountingProtocol):
     @classmethod
     def threats(cls, settings: Mapping[str, Any]) -> tp.ThreatModel:
         """Who sees what; before a second round clients receive what the first one says."""
-        return forest_model(settings, cls.summed, {tp.Trust.SECURE_SUM: PUBLISHED})
+        return declared.forest_model(settings, cls.summed, {tp.Trust.SECURE_SUM: PUBLISHED})
 
     @property
     def law_traits(self) -> tp.LawTraits:
@@ -342,7 +336,7 @@ class MulticlassHistogram(ScoresByClass, CountingProtocol):
         """The numbers of three classes, sound and with too little noise."""
         classes = cls(epsilon=2.0, height=2, classes=("a", "b", "c"))
         broken = "the noise of classes 30 % too small"
-        return lowered_noise(audits.SUMS, "numbers of classes", broken, classes)
+        return declared.lowered_noise(audits.SUMS, "numbers of classes", broken, classes)
 
     def hostile_query(self, query: tp.Query) -> tp.Query:
         """Published functions under which a record of any class moves the others' sums most.

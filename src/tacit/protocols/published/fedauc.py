@@ -16,7 +16,6 @@ from typing import ClassVar
 
 import tacit.protocol as tp
 from tacit.counts import allocating, rank_noise
-from tacit.counts.rank_noise import RankNoise
 from tacit.privacy import doubles
 from tacit.privacy.cost import check_fraction
 from tacit.privacy.exact import gaussian_delta
@@ -193,11 +192,11 @@ class PublishedFedAUC(protocol.RankSums):
             )
 
     @property
-    def rank_noise(self) -> RankNoise:
+    def rank_noise(self) -> rank_noise.RankNoise:
         """The noise of a client's pair, at the whole budget."""
         delta = self.mechanism.delta if isinstance(self.mechanism, Gaussian) else 0.0
         word = self.mechanism if isinstance(self.mechanism, str) else self.mechanism.word
-        return RankNoise(word, self.epsilon, delta)
+        return rank_noise.RankNoise(word, self.epsilon, delta)
 
     @property
     def guarantee(self) -> tp.Cost:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import tacit.protocol as tp
 from tacit.data.ragged import Listed, Ranking
-from tacit.privacy.symbols import flip_labels
+from tacit.privacy import symbols
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +55,10 @@ def flipped_labels(
     which clients release something now. Replicates are independent, and nothing is stored.
     """
     if noise.replicates is not None:
-        return flip_labels(clients.labels, epsilon, noise)
+        return symbols.flip_labels(clients.labels, epsilon, noise)
     flips = _recall(clients, epsilon, state)
     if flips is None:
-        labels = flip_labels(clients.labels, epsilon, noise)
+        labels = symbols.flip_labels(clients.labels, epsilon, noise)
         flips = Flipped(labels, np.zeros(clients.count, dtype=np.bool_), _digest(clients, state))
     note = Flipped(flips.labels, flips.released | answering, flips.digest)
     state.keep(_key(clients, epsilon), note)
@@ -85,7 +85,7 @@ def flipped_in_order(
     """
     if noise.replicates is not None:
         for listed in ranking.listed():
-            yield listed, flip_labels(listed.labels, epsilon, noise)
+            yield listed, symbols.flip_labels(listed.labels, epsilon, noise)
         return
     flips: Flipped | None = state.recall(_stored_key(clients, epsilon))
     bits = np.zeros(-(-clients.records // 8), dtype=np.uint8) if flips is None else flips.labels
@@ -98,7 +98,7 @@ def flipped_in_order(
         around = np.unpackbits(bits[first:stop])
         flipped = around[listed.place - 8 * first :][: labels.size].view(np.int8)
         if flips is None:
-            flipped[:] = flip_labels(labels, epsilon, noise)
+            flipped[:] = symbols.flip_labels(labels, epsilon, noise)
             bits[first:stop] = np.packbits(around)
         yield listed, flipped
     if flips is not None and flips.digest != digest.digest():

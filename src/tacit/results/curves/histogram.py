@@ -15,7 +15,6 @@ from tacit.metrics import calibration as cal
 from tacit.metrics import curves, functional, trees
 from tacit.metrics.cells import binning
 from tacit.metrics.cells.score_scale import ScoreScale
-from tacit.metrics.functional import Functional
 from tacit.results import estimate as est
 from tacit.results.curves import curve
 from tacit.results.curves.calibrator import Calibrator
@@ -137,17 +136,6 @@ class Histogram:
         across, up = self._across, self._borders["recall"].falling()
         errors = across.privacy_error, up.privacy_error, across.sampling_error, up.sampling_error
         return curve.Curve(self.edges[self.starts], across.value, up.value, *errors)
-
-    def smooth_curves(self) -> curve.SmoothCurves:
-        """The ROC and the precision-recall curve between the borders of cells, without errors.
-
-        Noisy cells are merged to as many equi-depth ones as the counts support: where hardly any
-        record scores, noise would look like records.
-        """
-        starts = np.arange(self.counts.shape[-1])
-        if not self.noise.exact:
-            starts = binning.equi_depth_starts(self.counts.sum(axis=0), max(self.supported, 1))
-        return curve.SmoothCurves.of(self.counts, starts, self.axis)
 
     def precision_recall(self) -> curve.PrecisionRecall:
         """Precision and recall at the buckets' borders."""
@@ -333,7 +321,7 @@ class Histogram:
         """The false-positive rates there, which fall."""
         return self._borders["specificity"].complement().falling()
 
-    def _band(self, rate: Functional, starts: binning.Starts) -> curve.Band:
+    def _band(self, rate: functional.Functional, starts: binning.Starts) -> curve.Band:
         """A rate of the buckets that start at these cells, with its errors."""
         known, error = np.isfinite(rate.value), np.zeros_like(rate.value)
         if not self.noise.exact:

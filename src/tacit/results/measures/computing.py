@@ -20,7 +20,6 @@ from tacit.results import estimate as est
 from tacit.results.curves.curve import UNIT, WRITTEN_RATES, RatesAt
 from tacit.results.curves.histogram import Histogram
 from tacit.results.measures import catalogue, figures
-from tacit.results.measures.figures import CellView
 from tacit.results.measures.smooth_calibration import smooth_calibration
 from tacit.results.text import ruled
 
@@ -40,7 +39,7 @@ Columns = dict[str, Floats]
 """A curve's numbers by the name of their column."""
 
 
-def decision_curve(view: CellView) -> Columns:
+def decision_curve(view: figures.CellView) -> Columns:
     """Net benefit of the scores and of treating everybody, at probabilities from 0.01 to 0.99.
 
     A net benefit is at most the prevalence, that of treating just the positives. Where a band is
@@ -60,7 +59,7 @@ def decision_curve(view: CellView) -> Columns:
     return {"thresholds": BENEFIT_POINTS, **of_scores, **of_all}
 
 
-def calibration_curve(view: CellView) -> Columns:
+def calibration_curve(view: figures.CellView) -> Columns:
     """The smooth share of positives at stated probabilities; empty where none could be fitted.
 
     The band is that of the log-odds, which are linear in the coefficients, as probabilities: a
@@ -76,7 +75,7 @@ def calibration_curve(view: CellView) -> Columns:
     return {name: scipy.special.expit(curve) for name, curve in curves.items()}
 
 
-def score_distribution(view: CellView) -> Columns:
+def score_distribution(view: figures.CellView) -> Columns:
     """The part of each class's records in groups of neighbouring scores."""
     inner = _inner_borders(view)
     ends = view.scores_of(np.array([0.0, float(view.size)]))
@@ -87,7 +86,7 @@ def score_distribution(view: CellView) -> Columns:
     return made
 
 
-def _inner_borders(view: CellView) -> Floats:
+def _inner_borders(view: figures.CellView) -> Floats:
     """Scores that part the groups: equal widths of probabilities, else of positions."""
     if view.axis.unit == units.PROBABILITY:
         return np.linspace(0.0, 1.0, BINS + 1)[1:-1]
@@ -95,18 +94,18 @@ def _inner_borders(view: CellView) -> Floats:
     return view.scores_of(np.linspace(ends[0], ends[1], BINS - 1))
 
 
-def gain_curve(view: CellView) -> Columns:
+def gain_curve(view: figures.CellView) -> Columns:
     """The part of the positives among parts of the records, from the highest score down."""
     made = partial(catalogue.gain_at, shares=GAIN_POINTS)
     return {"shares": GAIN_POINTS, **_banded(view, "gain", made, figures.RATE)}
 
 
-def _smooth(log_odds: Floats, view: CellView) -> functional.Functional | None:
+def _smooth(log_odds: Floats, view: figures.CellView) -> functional.Functional | None:
     fitted = smooth_calibration(view.counts, view.log_odds)
     return None if fitted is None else fitted.observed_log_odds(log_odds)
 
 
-def _class_parts(borders: Floats, weights: Floats, view: CellView) -> functional.Functional:
+def _class_parts(borders: Floats, weights: Floats, view: figures.CellView) -> functional.Functional:
     """The part of a class's records in each group of scores."""
     above = np.vstack([np.ones(view.size), view.reaching(borders), np.zeros(view.size)])
     cells = above[:-1] - above[1:]
@@ -116,7 +115,7 @@ def _class_parts(borders: Floats, weights: Floats, view: CellView) -> functional
     return functional.ratio(view.counts, inside, whole, cells)
 
 
-def _banded(view: CellView, name: str, make: figures.Make, kind: figures.Kind) -> Columns:
+def _banded(view: figures.CellView, name: str, make: figures.Make, kind: figures.Kind) -> Columns:
     """A curve's values with pointwise 95 % bands about the population, absent numbers NaN."""
     figure = make(view)
     if figure is None:
@@ -168,9 +167,9 @@ class Measures(Mapping[str, est.Estimate]):
         return cls(histogram, thresholds)
 
     @cached_property
-    def view(self) -> CellView:
+    def view(self) -> figures.CellView:
         """The counts, at the resolution that figures are computed at."""
-        return CellView.of(self.histogram)
+        return figures.CellView.of(self.histogram)
 
     @cached_property
     def at_half(self) -> RatesAt:

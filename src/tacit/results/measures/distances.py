@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.arrays import Floats
-from tacit.metrics import functional, operating_points
-from tacit.metrics.curves import counts_from_thresholds
+from tacit.metrics import curves, functional, operating_points
 from tacit.results.curves.histogram import Histogram
 from tacit.results.estimate import REACH, Estimate, Interval
 from tacit.results.measures.figures import MOST_RELATIVE_NOISE, CellView, too_few_records
@@ -74,7 +73,7 @@ def _separated(
 def _widest_border(counts: Floats) -> float:
     """The border of cells from which on the classes differ most."""
     shares = counts / counts.sum(axis=-1, keepdims=True)
-    return float(np.argmax(counts_from_thresholds(shares[0] - shares[1])))
+    return float(np.argmax(curves.counts_from_thresholds(shares[0] - shares[1])))
 
 
 def _excess(

@@ -14,8 +14,7 @@ import numpy as np
 import scipy
 
 from tacit.arrays import Floats
-from tacit.metrics import functional, operating_points
-from tacit.metrics.logistic import LogisticFit, logistic_fit
+from tacit.metrics import functional, logistic, operating_points
 from tacit.results.estimate import LEVEL, REACH, Estimate, Interval
 from tacit.results.measures.figures import NO_FIT, CellView
 
@@ -54,7 +53,7 @@ class SmoothCalibration:
     design : the spline's terms in every cell, shape (D, B).
     """
 
-    fit: LogisticFit
+    fit: logistic.LogisticFit
     knots: Floats
     design: Floats
 
@@ -75,7 +74,7 @@ def smooth_calibration(counts: Floats, log_odds: Floats) -> SmoothCalibration | 
     places = operating_points.quantiles(counts.sum(axis=0), 1.0 - np.array(KNOTS))
     knots = np.unique(np.interp(places - 0.5, np.arange(log_odds.size), log_odds))
     design = spline(log_odds, knots)
-    fit = logistic_fit(counts, design)
+    fit = logistic.logistic_fit(counts, design)
     return None if fit is None else SmoothCalibration(fit, knots, design)
 
 

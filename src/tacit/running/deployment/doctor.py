@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from tacit import files
 from tacit.data.errors import DataError
 from tacit.ledger.entries import LedgerError
-from tacit.operating.answers import takes_writes
+from tacit.operating import takes_writes
 from tacit.running.deployment import door, inviting, keys, letters, preview, probing, server, site
 from tacit.running.deployment.flower_programs import programs
 from tacit.running.deployment.probing import COORDINATOR, SITE, TroubleError, UnknownError

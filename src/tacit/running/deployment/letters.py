@@ -43,7 +43,7 @@ import hmac
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from hashlib import scrypt, sha256
 from typing import Any, NamedTuple
 
@@ -161,7 +161,7 @@ class Invitation:
     authority: str
     coordinator: bytes
     plan: str
-    secret: bytes
+    secret: bytes = field(repr=False)
 
     @classmethod
     def of_bytes(cls, content: bytes) -> Invitation:

@@ -12,7 +12,7 @@ from tacit.data.units import LOG_ODDS, PERCENT, UNITS, converted, outside
 from tacit.ledger.accounts import Spending
 from tacit.ledger.ledger import Ledger
 from tacit.privacy import composition
-from tacit.privacy.cost import Adjacency, Cost, amount_line
+from tacit.privacy.cost import HIDDEN, Cost, amount_line
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.results.text import protocol_line
@@ -23,17 +23,6 @@ from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk
 from tacit.running.spending import counted_clients
 from tacit.running.units import for_plan
-
-HIDES = {
-    Adjacency.LABEL: "a record's label; its score is shown",
-    Adjacency.RECORD: "whether a record is there",
-    Adjacency.REPLACE: "a record's score and label",
-    Adjacency.SCORE: "a record's score; its label is shown",
-    Adjacency.PERSON: "whether a person's records are there",
-    Adjacency.PERSON_LABEL: "the labels of a person's records; their scores are shown",
-    Adjacency.PERSON_REPLACE: "the scores and labels of a person's records, not how many count",
-    Adjacency.PERSON_SCORE: "the scores of a person's records; their labels are shown",
-}
 
 
 def check_records(desk: PartyDesk) -> None:
@@ -226,7 +215,7 @@ def _cost_line(cost: Cost) -> str:
     """A cost in words."""
     if math.isinf(cost.epsilon) or cost.adjacency is None:
         return "everything: no differential privacy"
-    return f"at most {amount_line(cost.epsilon, cost.delta)}; hides {HIDES[cost.adjacency]}"
+    return f"at most {amount_line(cost.epsilon, cost.delta)}; hides {HIDDEN[cost.adjacency.value]}"
 
 
 def spendings_of(party_file: PartyFile) -> list[Spending]:

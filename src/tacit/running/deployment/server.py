@@ -14,8 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tacit import files
-from tacit.operating.answers import Operated, gauge, takes_writes
+from tacit import files, operating
 from tacit.running.deployment.door import NODES_FILE, check_closed, write_token
 from tacit.running.deployment.flower_programs import guards, programs
 from tacit.running.deployment.flower_programs.template import start_template
@@ -199,15 +198,17 @@ def start_server(
     return server
 
 
-def operated(coordinator: Coordinator, server: programs.Program) -> Operated:
+def operated(coordinator: Coordinator, server: programs.Program) -> operating.Operated:
     """What a running server tells who operates it."""
     host, port = coordinator.address()
     name, text = "tacit_admitted_parties", "Parties whose node keys may connect."
     checks = {
         "process": lambda: server.is_running and programs.is_listening(host, port),
-        "disk": lambda: takes_writes(coordinator.private),
+        "disk": lambda: operating.takes_writes(coordinator.private),
     }
-    return Operated(checks, lambda: [gauge(name, text, len(coordinator.registered()))])
+    return operating.Operated(
+        checks, lambda: [operating.gauge(name, text, len(coordinator.registered()))]
+    )
 
 
 def register_nodes(coordinator: Coordinator, tell: programs.Tell | None = None) -> list[str]:

@@ -1,6 +1,7 @@
 """A site's side: an invitation becomes a folder with keys, a roster is taken, and a node dials out.
 
-Whether a coordinator's server can be reached, said in words while a site waits for it.
+Whether a coordinator's server can be reached, said in words while a site waits for it. What a node
+tells who operates it.
 
 The request goes the way of Flower's own (``httpx``), so that a proxy in the environment
 (``HTTPS_PROXY``, ``NO_PROXY``) is used in the same way: what fails here would fail there in
@@ -14,19 +15,22 @@ import shutil
 import socket
 import ssl
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from tacit import files
+from tacit import files, operating
+from tacit.ledger.ledger import Ledger
 from tacit.running.deployment import letters
 from tacit.running.deployment.door import ROSTER_FILE, ROSTER_HEADER, ROSTER_PATH, write_token
 from tacit.running.deployment.flower_programs import guards, programs
 from tacit.running.deployment.flower_programs.template import start_template
 from tacit.running.deployment.keys import stored_identity, stored_node_key
+from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import read_identity
 from tacit.running.speaking import LOG_PREFIX
@@ -411,3 +415,71 @@ def user_line(line: str) -> str:
         return "the server is reached again"
     match = RECEIVED.search(line)
     return WORDS.get(match[1], "") if match else ""
+
+
+EVENTS = re.compile(
+    "a run begins|answered|declined this run|a message was refused|this party (is not ready|failed)"
+    "|the server (cannot be reached|is reached again)"
+)
+"""How lines begin that a node's user reads. What follows may quote a record. The coordinator sees
+each of these events itself, so that their number tells no one more."""
+OTHER = "another event: its node's log says which"
+
+
+@dataclass
+class NodeWatch:
+    """A site's node, seen from outside.
+
+    Parameters
+    ----------
+    party_file : the party's file, whose ledger and disk are looked at.
+    node : the node, once it is started.
+    is_connected : whether the server has let it in, and can be reached.
+    events : how often each one came.
+    """
+
+    party_file: PartyFile
+    node: programs.Program | None = None
+    is_connected: bool = False
+    events: Counter[str] = field(default_factory=Counter)
+
+    def event(self, line: str) -> str:
+        """What a line of the node's log is about, which is counted; empty for Flower's own lines.
+
+        Examples
+        --------
+        >>> watch = NodeWatch.__new__(NodeWatch)
+        >>> watch.events = Counter()
+        >>> watch.event("tacit: this party is not ready: record 17 has the label 3")
+        'this party is not ready'
+        """
+        if LOST in line or REACHED in line:
+            self.is_connected = REACHED in line
+        words = user_line(line)
+        known = EVENTS.match(words)
+        event = known[0] if known else OTHER if words else ""
+        self.events.update([event] if event else [])
+        return event
+
+    def operated(self) -> operating.Operated:
+        """Health of node, disk and ledger; whether it is connected, and what came."""
+        ledger = self.party_file.ledger
+        checks = {
+            "process": lambda: self.node is None or self.node.is_running,
+            "disk": lambda: operating.takes_writes(ledger.parent),
+            "ledger": lambda: not ledger.exists() or _is_readable(ledger),
+        }
+        connected, came = "Whether the server is reached.", "What came of the server's messages."
+        return operating.Operated(
+            checks,
+            lambda: [
+                operating.gauge("tacit_connected", connected, self.is_connected),
+                operating.counter("tacit_events_total", came, "event", dict(self.events)),
+            ],
+        )
+
+
+def _is_readable(ledger: Path) -> bool:
+    with Ledger.open_readonly(ledger) as pages:
+        pages.datasets()
+    return True

@@ -14,7 +14,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import tacit.protocol as tp
 from tacit.data import categories, form, reading, units
@@ -23,11 +22,13 @@ from tacit.data.engines.counts_file import read_counts
 from tacit.data.engines.opening import (
     PATTERN_SIGNS,
     DatabaseTable,
+    database_clients,
+    file_clients,
     files_of,
     is_address,
-    stored_clients,
+    stays,
 )
-from tacit.data.engines.stored import StoredClients
+from tacit.data.engines.records import Known
 from tacit.ledger.entries import Limit
 from tacit.protocol.settings import changed_settings
 from tacit.running.session import toml_source
@@ -201,7 +202,7 @@ def _records(data: toml_source.Table, home: Path) -> Path | DatabaseTable:
 
 def _database(data: toml_source.Table, home: Path) -> DatabaseTable:
     """The table of a database."""
-    for key in ("file", "second", "person", "missing", *FORM_KEYS):
+    for key in ("file", "separator", "decimal"):
         if key in data.values:
             data.refuse(key, f"{key} and records, the address of a database, cannot both be given")
     address = data.text("records")
@@ -324,15 +325,22 @@ def _counts_misfit(party_file: PartyFile, protocol: tp.Protocol) -> tuple[str, s
 
 
 def read_records(
-    party_file: PartyFile, protocol: tp.Protocol | None = None, per_person: int = 0
+    party_file: PartyFile,
+    protocol: tp.Protocol | None = None,
+    per_person: int = 0,
+    known: Known = None,
 ) -> tp.Clients:
     """A party's records, as one client.
+
+    Databases, patterns and folders stay where they are, and large files of which the protocol only
+    counts.
 
     Parameters
     ----------
     party_file : where they are.
     protocol : the plan's, whose classes or groups they have; None for records of two classes.
     per_person : the plan's; counts must be of so many records of a person.
+    known : of records that stay, what is known of them (``Stored.summary``); None reads it.
 
     Raises
     ------
@@ -340,27 +348,34 @@ def read_records(
     """
     if party_file.counted:
         return _read_counted(party_file, protocol, 0 if party_file.one_each else per_person)
+    source, columns = party_file.records, _plan_columns(party_file, protocol)
+    if isinstance(source, DatabaseTable):
+        return database_clients(source, columns, known=known).by_values
+    counts = protocol is not None and protocol.one_count is not None
+    if stays([str(source)], columns, counts):
+        return file_clients([str(source)], columns, known=known, as_one=True).by_values
+    files = files_of([str(source)])
+    made = reading.read_columns(dict.fromkeys(files, columns))[0]
+    return made if made.count == 1 else made.pooled()
+
+
+def _plan_columns(party_file: PartyFile, protocol: tp.Protocol | None) -> Columns:
+    """The columns that are read for a plan."""
     names = () if protocol is None else agreed_names(protocol)
     by_class = protocol is not None and protocol.scores_by_class and bool(party_file.scores)
     columns = party_file.columns
-    if by_class or (len(names) > 1 and columns.group is not None):
-        if columns.drop:
-            raise tp.DataError(
-                "records without a score or label cannot be left out together with several classes "
-                "or groups: remove missing = 'drop' under [data], and these records from the file"
-            )
-        columns = replace(columns, second=None, classes=names)
-    else:
-        columns = replace(columns, group=None)
-    if by_class:
-        group = party_file.class_column or columns.label
-        columns = replace(columns, scores=party_file.scores, label=None, group=group)
-    stored = _stored_records(party_file, columns, protocol)
-    if stored is not None:
-        return stored
-    files = files_of([str(party_file.records)])
-    made = reading.read_columns(dict.fromkeys(files, columns))[0]
-    return made if made.count == 1 else made.pooled()
+    if not by_class and (len(names) < 2 or columns.group is None):
+        return replace(columns, group=None)
+    if columns.drop:
+        raise tp.DataError(
+            "records without a score or label cannot be left out together with several classes "
+            "or groups: remove missing = 'drop' under [data], and these records from the file"
+        )
+    columns = replace(columns, second=None, classes=names)
+    if not by_class:
+        return columns
+    group = party_file.class_column or columns.label
+    return replace(columns, scores=party_file.scores, label=None, group=group)
 
 
 def _read_counted(
@@ -377,36 +392,4 @@ def _read_counted(
             f"{party_file.records} has counts of {made.count} clients, and a party is one: count "
             "without a column of clients"
         )
-    return StoredClients(made.stored, by_value=True)
-
-
-def _stored_records(
-    party_file: PartyFile, columns: Columns, protocol: tp.Protocol | None
-) -> tp.Clients | None:
-    """Records that stay where they are; None for those that are read into memory.
-
-    Databases, patterns and folders stay, and large files of which the protocol only counts. What an
-    engine does not know needs memory, as ``tacit.data.engines.opening.stored_clients`` has it, and
-    so do persons, which the digest of a run's records must cover.
-    """
-    if columns.person is not None:
-        return None
-    source: Path | DatabaseTable | str = party_file.records
-    known = reading.FileColumns(
-        columns.scores[0],
-        columns.label,
-        second=columns.second,
-        missing="drop" if columns.drop else "refuse",
-        form=columns.form,
-    )
-    named: dict[str, Any] = {"group": columns.group, "group_names": columns.classes}
-    named["scores"] = columns.scores if len(columns.scores) > 1 else ()
-    if isinstance(source, DatabaseTable):
-        named |= {name: getattr(source, name) for name in ("table", "query", "passfile")}
-        source = source.address
-    counts = protocol is not None and protocol.one_count is not None
-    made = stored_clients([str(source)], known, only_counts=counts, **named)
-    if made is None:
-        return None
-    whole = made.stored if made.count == 1 else made.stored.pooled()
-    return StoredClients(whole, by_value=True)
+    return made.by_values

@@ -8,12 +8,13 @@ that they are those with which the run began.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, cast
 
 from tacit import files
 from tacit.data.clients import Clients
+from tacit.data.engines.records import ChangedError, Known
 from tacit.data.engines.stored import Stored, StoredClients
 from tacit.data.errors import DataError
 from tacit.ledger.ledger import Ledger
@@ -27,8 +28,6 @@ CHANGED_RECORDS = "this party's records changed since the run began"
 LOST_MARK = "this party has no note of the records with which the run began"
 LAST_RECORDS = "last-records"
 """The file of the fingerprint of the records that were looked at last, and of their digest."""
-SUMMARY = ("names", "groups", "sizes", "positives", "ends", "knows_persons", "by_class", "left_out")
-"""What is kept of stored records: the attributes of ``Stored``."""
 
 
 class UnreadableError(OSError):
@@ -40,7 +39,7 @@ class RunRecords:
 
     Parameters
     ----------
-    read : reads the records, or opens what they are stored in.
+    read : reads the records, or opens what they are stored in, of which this is known.
     ledger : whose key the digests are made with, so that without it they say nothing.
     folder : the party's state.
     session : the run.
@@ -51,11 +50,12 @@ class RunRecords:
     """
 
     def __init__(
-        self, read: Callable[[], Clients], ledger: Ledger, folder: Path, session: str
+        self, read: Callable[[Known], Clients], ledger: Ledger, folder: Path, session: str
     ) -> None:
-        self._read, self._ledger, self._folder = cache(read), ledger, folder
+        self._ledger, self._folder = ledger, folder
         self._path = folder / f"{session}.{RECORDS_MARK}"
         self._kept = self._of_file(self._path)
+        self._read = cache(partial(read, self._kept.get("stored")))
 
     @cached_property
     def clients(self) -> Clients:
@@ -92,8 +92,13 @@ class RunRecords:
             if self._path.with_suffix(f".{RUN}").exists():
                 raise debits.DeclinedError(LOST_MARK)
             files.write_private(self._path, values.encode_values(self._beginning))
-        elif (debit.reads or self.clients.at_hand) and self._kept["mark"] != self._mark:
-            raise debits.DeclinedError(CHANGED_RECORDS)
+        elif debit.reads or self.clients.at_hand:
+            try:
+                changed = self._kept["mark"] != self._mark
+            except ChangedError as error:
+                raise debits.DeclinedError(CHANGED_RECORDS) from error
+            if changed:
+                raise debits.DeclinedError(CHANGED_RECORDS)
 
     @cached_property
     def _mark(self) -> bytes:
@@ -114,7 +119,7 @@ class RunRecords:
             files.write_private(path, values.encode_values(last))
         if not isinstance(records, StoredClients):
             return last
-        return last | {"stored": {name: getattr(records.stored, name) for name in SUMMARY}}
+        return last | {"stored": records.stored.summary}
 
     @staticmethod
     def _of_file(path: Path) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -282,7 +282,8 @@ class PartyDesk:
         records, agreement = None, self.plan.agreement()
         guard: debits.Guard = debits.unrecorded
         if not misfit:
-            of_run = RunRecords(lambda: self.records, ledger, self.party_file.state, session)
+            read = partial(read_records, self.party_file, self.plan.protocol, self.plan.per_person)
+            of_run = RunRecords(read, ledger, self.party_file.state, session)
             named = self.party_file.dataset, agreement, of_run.fingerprint
             records, guard = of_run.clients, debits.LedgerGuard(ledger, *named)
             subject = approval.Subject(self.party_file, self.plan)

@@ -20,7 +20,7 @@ from tacit.data.clients import Clients
 from tacit.privacy.noise import SimulatedNoise
 from tacit.protocols.histogram.comparing import both_models
 from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.running.comparing import compare
+from tacit.running.several import compare
 from tacit_studies.measuring import Bench, Job
 from tacit_studies.rows import Measured, Row, Target
 

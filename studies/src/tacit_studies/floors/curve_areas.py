@@ -13,10 +13,10 @@ from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import PROBABILITY, named_scale
 from tacit.privacy.noise import SimulatedNoise
 from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.results.curves.curve import SmoothCurves
 from tacit.running.simulation import simulate
 from tacit_studies.measuring import Bench, Job
 from tacit_studies.references.fedcurve import QUANTILES, fedcurve
+from tacit_studies.references.smooth_curves import SmoothCurves
 from tacit_studies.rows import Measured, Row, Target
 from tacit_studies.sources import EDGE, Floats, Labels
 
@@ -81,7 +81,7 @@ def _smooth_curves(scores: Floats, labels: Labels, epsilon: float, seed: int) ->
     histogram = simulate(clients, protocol, SimulatedNoise(seed)).server_result.histogram
     if histogram is None:
         raise ValueError(f"noise of epsilon {epsilon:g} leaves no curve of {clients.records}")
-    return histogram.smooth_curves()
+    return SmoothCurves.of(histogram)
 
 
 def _best_of_fedcurve(

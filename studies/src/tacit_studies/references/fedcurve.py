@@ -17,7 +17,7 @@ from scipy.interpolate import PchipInterpolator
 from tacit.metrics.cells.score_distribution import rising_fractions
 from tacit.metrics.trees import consistent_leaves
 from tacit.privacy.distributions import discrete_laplace_variance
-from tacit.results.curves.curve import SmoothCurves
+from tacit_studies.references.smooth_curves import SmoothCurves
 from tacit_studies.sources import Floats, Labels
 
 QUANTILES = (16, 32, 64, 128, 256, 512)

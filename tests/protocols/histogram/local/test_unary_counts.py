@@ -8,8 +8,7 @@ import pytest
 from tacit.arrays import Integers
 from tacit.counts.reported_trees import FIRST_CELLS
 from tacit.protocol.devices import Payloads
-from tacit.protocols.histogram.local_devices import unary_counts_of
-from tacit.protocols.histogram.local_rounds import report_bytes
+from tacit.protocols.histogram.local_rounds import report_bytes, unary_counts_of
 
 
 def drawn(reports: int, height: int, seed: int) -> Payloads:

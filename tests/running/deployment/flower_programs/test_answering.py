@@ -92,9 +92,7 @@ def test_a_process_that_ends_before_its_reply(state: Any, pulls: bool) -> None:
     assert reply.has_error()
 
 
-def test_a_program_that_cannot_start_gives_an_error(
-    state: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_start_that_fails(state: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a prepared process the program starts anew; this one ends with its message."""
     monkeypatch.setattr(answering, "GUARDS", "no.such.module")
     Answering(tmp_path).answer(state)
@@ -108,9 +106,7 @@ def test_nothing_is_started_where_no_message_waits(tmp_path: Path) -> None:
     assert empty.get_messages_legacy(is_reply=True) == []
 
 
-def test_the_reply_is_sent_after_it_was_made(
-    state: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reply_is_made_first(state: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
     answers = Answering(tmp_path)
     monkeypatch.setattr(answers, "answer", lambda _: order.append("answer"))

@@ -29,10 +29,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from fractions import Fraction
 from tacit.crypto.identities import Identity
-from tacit.privacy.mechanisms.response import Bits, Choices, UniformIntegers
-from tacit.privacy.mechanisms.gaussian import DiscreteGaussian, Normal
-from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace, PolyaShare
-from tacit.privacy.mechanisms.laplace import Staircase
+from tacit.privacy.mechanisms import *
 from tacit.privacy.noise import SystemNoise
 
 COPIED = np.random.default_rng()
@@ -268,9 +265,7 @@ def test_a_fork_that_does_not_become_its_program_is_no_program(prepared: Prepare
         assert launcher.read_line(connection) in (b"ended 1", b"ended 120")
 
 
-def test_only_the_same_user_is_answered(
-    prepared: Prepared, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_user_is_not_answered(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
     path = prepared.folder / launcher.SOCKET
     assert path.stat().st_mode & 0o777 == 0o600
     assert prepared.folder.stat().st_mode & 0o777 == 0o700
@@ -350,9 +345,7 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0="), min_size
 
 @settings(max_examples=30)
 @given(st.lists(WORDS, min_size=1, max_size=5), st.dictionaries(NAMES, WORDS, max_size=5))
-def test_a_request_arrives_as_it_was_sent(
-    arguments: list[str], environment: dict[str, str]
-) -> None:
+def test_a_request_arrives_as_sent(arguments: list[str], environment: dict[str, str]) -> None:
     encoded = {os.fsencode(name): os.fsencode(value) for name, value in environment.items()}
     assert launcher.unpacked(launcher.packed(arguments, encoded)) == (arguments, encoded)
     for content in (b"", b"x", b"2\0one", b"0", b"1\0name\0no sign", b"-1\0a\0b"):

@@ -44,9 +44,7 @@ def test_nothing_listens(server: tuple[int, Path], monkeypatch: pytest.MonkeyPat
     time until the patience is over."""
     address, clock, said = f"localhost:{programs.free_port()}", Clock(), list[str]()
     monkeypatch.setattr(programs, "time", clock)
-    with pytest.raises(
-        programs.DeploymentError, match=r"nothing listens there\); gave up after 60 s"
-    ):
+    with pytest.raises(programs.DeploymentError, match=r"nothing listens .* gave up after 60 s"):
         reach(address, server[1], said.append, 60.0)
     assert said[0] == f"connecting to {address}"
     assert said[1].startswith(f"cannot reach {address} (the connection is refused")
@@ -135,9 +133,7 @@ def test_the_roster_is_for_invited_sites(study: Study) -> None:
     assert (status, b"tacit-roster/2" in content) == (200, True)
 
 
-def test_strangers_do_not_have_the_invitations_read_again(
-    study: Study, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_strangers_cause_no_reading(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     now, readings = [0.0], []
     read = door.tokens_in
 

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 import tacit.protocol as tp
 from tacit.arrays import Flags, Floats, Integers, Labels
 from tacit.counts import allocating, rank_noise
-from tacit.counts.rank_noise import RankNoise
 from tacit.data.ragged import Ragged, doubled_ranks
 from tacit.data.scales import clients_apart
 from tacit.metrics.ranking import auc, paired_plug_in_variance, rank_correlation
@@ -55,12 +54,12 @@ class PartNoise:
     emphasis: float
 
     @property
-    def by_sum(self) -> Mapping[str, RankNoise]:
+    def by_sum(self) -> Mapping[str, rank_noise.RankNoise]:
         """The noise of each of the sums of ``RankPairs.weights``."""
         rest = 1 - self.emphasis
         fractions = {"positives": 0.3 * rest, "differences": self.emphasis, "levels": 0.7 * rest}
         return {
-            name: RankNoise(rank_noise.STAIRCASE, fraction * self.epsilon)
+            name: rank_noise.RankNoise(rank_noise.STAIRCASE, fraction * self.epsilon)
             for name, fraction in fractions.items()
         }
 

@@ -37,15 +37,8 @@ from tacit.protocol import audits
 from tacit.protocol.conversation import OneCount
 from tacit.protocol.scenario import planned_scale
 from tacit.protocols.dpauc import protocol as dpauc
-from tacit.protocols.shared import counting
+from tacit.protocols.shared import counting, flipped_labels
 from tacit.protocols.shared.declared import first_reply
-from tacit.protocols.shared.flipped_labels import (
-    Flipped,
-    every_client,
-    flipped_in_order,
-    flipped_labels,
-    flipping_cost,
-)
 
 ACCOUNTINGS = ("tight", "paper")
 POINTS = ("clamped", "plain")
@@ -147,8 +140,8 @@ def noisy_confusion_counts(
 
 
 @tp.step(
-    cost=lambda clients, query, state: flipping_cost(
-        clients, query.protocol.epsilon, state, every_client(clients)
+    cost=lambda clients, query, state: flipped_labels.flipping_cost(
+        clients, query.protocol.epsilon, state, flipped_labels.every_client(clients)
     )
 )
 def flipped_histograms(
@@ -161,15 +154,15 @@ def flipped_histograms(
     client's score histogram, which label adjacency does not protect.
     """
     settings: PublishedDPAUC = query.protocol
-    asked = (clients, settings.epsilon, noise, state, every_client(clients))
+    asked = (clients, settings.epsilon, noise, state, flipped_labels.every_client(clients))
     if clients.ranking is None:
         counts = counting.cell_counts(
-            settings.on_scale(clients), settings.edges, flipped_labels(*asked)
+            settings.on_scale(clients), settings.edges, flipped_labels.flipped_labels(*asked)
         )
         return {"positives": counts[0], "records": counts[1]}
     settings.check_range(clients)
     positives, records = np.zeros((), dtype=np.int64), np.zeros((), dtype=np.int64)
-    for listed, flipped in flipped_in_order(clients.ranking, *asked):
+    for listed, flipped in flipped_labels.flipped_in_order(clients.ranking, *asked):
         columns = {"scores": listed.scores, "labels": listed.labels}
         batch = batch_of(columns, listed.whose, clients.count)
         by_client = flipped[..., client_order(listed.whose, clients.count)]
@@ -213,7 +206,7 @@ class PublishedDPAUC(dpauc.Thresholds):
 
     name = "published-dpauc"
     planning_module = __name__
-    state_types = (Flipped,)
+    state_types = (flipped_labels.Flipped,)
     audit_settings = (
         {"mechanism": "laplace", "thresholds": 2},
         {"mechanism": f"gaussian(delta={audits.DELTA})", "thresholds": 2},

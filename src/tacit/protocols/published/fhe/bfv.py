@@ -41,7 +41,7 @@ appendix C), N counting the totals.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import shake_256
 from typing import Any
 
@@ -63,7 +63,7 @@ Elements = NDArray[np.object_]
 """Field elements as Python's integers, whose products do not overflow."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Checks:
     """The secrets of a run, which all parties derive and the aggregator does not know.
 
@@ -277,7 +277,7 @@ class ExactParty:
     """
 
     scheme: ExactScheme
-    secret: bytes
+    secret: bytes = field(repr=False)
     session: bytes
     parties: int
 

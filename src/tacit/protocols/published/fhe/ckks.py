@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -78,7 +78,7 @@ class ApproximateParty:
     """
 
     scheme: ApproximateScheme
-    secret: bytes
+    secret: bytes = field(repr=False)
     session: bytes
     parties: int
 

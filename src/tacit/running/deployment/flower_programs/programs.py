@@ -26,8 +26,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NoReturn, Self, TypeVar
 
-from tacit import __version__
-from tacit.operating import logs
+from tacit import __version__, logs
 
 OWNER = "TACIT_OWNER"
 """The environment variable that names the file to watch."""

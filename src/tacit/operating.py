@@ -1,7 +1,8 @@
-"""Health and metrics, at an address of their own.
+"""What a program that goes on running tells who operates it: health and metrics, at an address.
 
 Metrics are those that a program names, none of the process, whose memory and time grow with its
-records. Health says of each check whether it holds, and not why.
+records: none holds a count of records, a label, a score or a secret. Health says of each check
+whether it holds, and not why.
 """
 
 from __future__ import annotations

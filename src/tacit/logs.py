@@ -1,6 +1,7 @@
-"""Logs with time and level, as text or as JSON, which quote no record.
+"""Logs with time and level, as text or as JSON, for who operates a program that goes on running.
 
-The text of an exception, which may quote one, is not logged.
+No line holds a count of records, a label, a score or a secret. The text of an exception, which may
+quote one, is not logged.
 """
 
 from __future__ import annotations

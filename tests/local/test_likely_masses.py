@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tacit.local.likely_masses import acceleration_of, estimated_masses
 from tacit.local.two_round.first_round import FirstRound
-from tacit.metrics.likely_masses import acceleration_of, estimated_masses
 from tacit.privacy.bounded import SlidingWindow
 
 
