@@ -10,19 +10,20 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from tacit import operating
-from tacit.cli.federation import show_rows, stoppable, teller, verbose_option
+from tacit.cli.federation import show_timed, stoppable, teller, verbose_option
 from tacit.cli.operating import operator_options
 from tacit.cli.shell import JsonOutput, check_signal, complain, json_option, show
 from tacit.output import PictureFile
 from tacit.results.evaluation import Evaluation
 from tacit.results.text import as_lines
-from tacit.running.deployment import inviting, keys, server
+from tacit.running.deployment import inviting, keys, letters, server
 from tacit.running.deployment.flower_programs.programs import DeploymentError, Tell, require_flower
 from tacit.running.deployment.local import run_locally
 from tacit.running.session.plan_file import Plan
@@ -66,7 +67,7 @@ def serve(plan: Path, host: str, port: int, metrics: tuple[str, int] | None, ver
         server.start_server(coordinator, host, port, tell) as running,
         operating.telling(metrics, server.operated(coordinator, running)),
     ):
-        show(f"serving on {host}:{port}; Ctrl-C ends")
+        show_timed(f"serving on {host}:{port}; Ctrl-C ends")
         refused = ""
         while True:
             running.check()
@@ -79,7 +80,7 @@ def _registered(coordinator: server.Coordinator, before: str, tell: Tell | None)
     """Let new nodes in; what is wrong with a key is said once."""
     try:
         for name in server.register_nodes(coordinator, tell):
-            show(f"{name} may connect")
+            show_timed(f"{name} may connect")
     except (keys.KeyFileError, DeploymentError) as error:
         if str(error) != before:
             complain(f"tacit: {error}")
@@ -87,41 +88,79 @@ def _registered(coordinator: server.Coordinator, before: str, tell: Tell | None)
     return ""
 
 
-LATEST = 5
+LATEST, WATCH_SECONDS = 5, 5.0
+"""Runs that are shown, and seconds between two looks at a server."""
 OUTCOMES = {"completed": "gave a result", "failed": "no result", "stopped": "was stopped"}
 """How Flower says that a run ended, and how a person reads it."""
 
 
 @click.command()
 @click.argument("plan", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--watch", is_flag=True, help="Show it again whenever it changes, until Ctrl-C.")
+@json_option
 @verbose_option
-def status(plan: Path, verbose: bool) -> None:
+def status(plan: Path, watch: bool, output: JsonOutput, verbose: bool) -> None:
     """Show PLAN's server: who is connected, and how the latest runs ended."""
     require_flower()
-    study_plan, coordinator, tell = Plan.read(plan), server.Coordinator.of(plan), teller(verbose)
+    coordinator, tell = server.Coordinator.of(plan), teller(verbose)
+    before: dict[str, Any] = {}
     with stoppable():
-        coordinator.check_running()
-        host, port = coordinator.address()
-        nodes = server.nodes_online(coordinator, tell)
-        rows = [("server", f"{host}:{port} is running")]
-        rows += [
-            (f"party {party.name}", nodes.pop(party.name, "no key")) for party in study_plan.parties
-        ]
-        rows += [(f"node {name}", state) for name, state in nodes.items()]
-        rows += [_run_row(run) for run in server.runs_of(coordinator, tell)[:LATEST]]
-    show_rows(rows)
+        while True:
+            known = _standing(Plan.read(plan), coordinator, tell)
+            if known != before:
+                now = datetime.now().astimezone().isoformat(timespec="seconds")
+                rows = [("time", now)] * watch + _status_rows(known)
+                output.show({"time": now, **known}, partial(as_lines, rows, ()))
+            if not watch:
+                return
+            before = known
+            time.sleep(WATCH_SECONDS)
 
 
-def _run_row(run: Mapping[str, Any]) -> tuple[str, str]:
-    """When a run was started, how it ended, and why."""
+def _standing(plan: Plan, coordinator: server.Coordinator, tell: Tell | None) -> dict[str, Any]:
+    """What is known of a server, its parties and its latest runs, for JSON."""
+    coordinator.check_running()
+    nodes = server.nodes_online(coordinator, tell)
+    return {
+        "schema": "tacit-status/1",
+        "server": letters.address_of(*coordinator.address()),
+        "parties": {each.name: nodes.pop(each.name, "no key") for each in plan.parties},
+        "nodes": nodes,
+        "runs": [_run(each, coordinator) for each in server.runs_of(coordinator, tell)[:LATEST]],
+    }
+
+
+def _run(run: Mapping[str, Any], coordinator: server.Coordinator) -> dict[str, Any]:
+    """When a run was started, how it ended, why, and where its result is."""
     begun, ended = (_moment(run.get(name)) for name in ("pending-at", "finished-at"))
     state, _, how = str(run["status"]).partition(":")
-    details = server.reason_of(run)
-    outcome = OUTCOMES.get(how, how) + (f": {details}" if details else "") if how else state
-    took = f", after {(ended - begun).total_seconds():.0f} s" if begun and ended else ""
-    # in this machine's zone
-    started = f"{begun.astimezone():%Y-%m-%d %H:%M:%S}" if begun else "an unknown time"
-    return f"run of {started}", f"{outcome}{took}"
+    result = coordinator.results / f"{run['run-id']}.json"
+    return {
+        "run": str(run["run-id"]),
+        "begun": begun and begun.isoformat(),
+        "seconds": (ended - begun).total_seconds() if begun and ended else None,
+        "state": how or state,
+        "reason": server.reason_of(run),
+        "result": str(result) if result.exists() else None,
+    }
+
+
+def _status_rows(known: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What is known, as labelled lines."""
+    rows = [("server", f"{known['server']} is running")]
+    rows += [(f"party {name}", state) for name, state in known["parties"].items()]
+    rows += [(f"node {name}", state) for name, state in known["nodes"].items()]
+    for run in known["runs"]:
+        begun = _moment(run["begun"])
+        # in this machine's zone
+        started = f"{begun.astimezone():%Y-%m-%d %H:%M:%S}" if begun else "an unknown time"
+        outcome = OUTCOMES.get(run["state"], run["state"])
+        outcome += f": {run['reason']}" if run["reason"] else ""
+        outcome += "" if run["seconds"] is None else f", after {run['seconds']:.0f} s"
+        rows.append(
+            (f"run of {started}", outcome + (f"; {run['result']}" if run["result"] else ""))
+        )
+    return rows
 
 
 def _moment(text: object) -> datetime | None:

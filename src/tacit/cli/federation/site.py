@@ -16,7 +16,15 @@ from pathlib import Path
 import click
 
 from tacit import logs, operating
-from tacit.cli.federation import TERMS, read_letter, show_rows, stoppable, teller, verbose_option
+from tacit.cli.federation import (
+    TERMS,
+    read_letter,
+    show_rows,
+    show_timed,
+    stoppable,
+    teller,
+    verbose_option,
+)
 from tacit.cli.federation.inviting import party_text
 from tacit.cli.operating import operator_options
 from tacit.cli.shell import complain, show
@@ -126,7 +134,7 @@ def _waited_for(
 ) -> site.Reached:
     """The server's answer, once all sites are admitted."""
     ends = time.monotonic() + patience
-    tell: Callable[[str], None] = show
+    tell: Callable[[str], None] = show_timed
     while True:
         answer = site.reach(server, authority, tell, patience, invitation.token)
         if answer.status != NOT_YET or time.monotonic() >= ends:
@@ -241,7 +249,7 @@ def join(
         if site.invitation_in(home) is None:
             desk = _show_terms(party)
             _check_files(authority, key)
-            site.reach(address, authority, show, PATIENCE)
+            site.reach(address, authority, show_timed, PATIENCE)
         else:
             _check_files(authority, key)
             newest_roster(home, address, authority, code, PATIENCE)
@@ -250,16 +258,18 @@ def join(
         folder = desk.party_file.state / "node"
         with site.start_node(*files, folder, teller(verbose)) as node:
             desk.set_limit()
-            show(f"{address} answers; waiting {PATIENCE:.0f} s at most for it to let this node in")
+            show_timed(
+                f"{address} answers; waiting {PATIENCE:.0f} s at most for it to let this node in"
+            )
             watch.node = node
             site.wait_connected(node, PATIENCE)
             watch.is_connected = True
-            show(f"connected to {address}; Ctrl-C leaves")
+            show_timed(f"connected to {address}; Ctrl-C leaves")
             for line in node.lines(math.inf):
                 event = watch.event(line)
                 shown = event if logs.is_logging() else line if verbose else site.user_line(line)
                 if shown:
-                    show(shown)
+                    show_timed(shown)
             node.check()
 
 

@@ -54,6 +54,7 @@ class Coordinator:
     certificates : the server's TLS files.
     tickets : what allows a run.
     guards : the guarded programs.
+    results : the folder of results, each named as Flower numbers its run.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -61,6 +62,7 @@ class Coordinator:
         self.identity, self.nodes = folder / "identity.key", folder / "nodes"
         self.certificates = Certificates.within(folder, self.private)
         self.tickets, self.guards = self.private / "tickets", self.private / "programs"
+        self.results = self.private / "results"
 
     @classmethod
     def of(cls, plan: str | Path) -> Coordinator:
@@ -332,7 +334,7 @@ def conduct_run(
     ------
     DeploymentError : for a run without a result, with the reason.
     """
-    folder = files.private_folder(coordinator.private / "results")
+    folder = files.private_folder(coordinator.results)
     result = folder / f"{secrets.token_hex(8)}.json"
     settings = {"plan": str(plan), "identity": str(coordinator.identity), "result": str(result)}
     allowed = guards.write_ticket(coordinator.tickets, settings)
@@ -354,7 +356,9 @@ def conduct_run(
             log.unlink()
     if not result.exists():
         raise programs.DeploymentError(_reason(coordinator, number, verbose))
-    return Conducted.read(result)
+    named = folder / f"{number}.json"
+    result.with_suffix(ROWS_SUFFIX).rename(named.with_suffix(ROWS_SUFFIX))
+    return Conducted.read(result.rename(named))
 
 
 def _report(line: str, tell: programs.Tell, verbose: programs.Tell | None) -> None:
