@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from typing import Any, NoReturn
 
 import click
@@ -210,6 +211,12 @@ def show(text: str) -> None:
         raise click.ClickException(
             f"the result cannot be written to standard output: {reason(error)}"
         ) from None
+
+
+def show_timed(line: str) -> None:
+    """Print a line with the time of this machine, which a log has already."""
+    now = datetime.now().astimezone()
+    show(line if logs.is_logging() else f"{now:%Y-%m-%d %H:%M:%S} {line}")
 
 
 def complain(sentence: str, level: int = logging.WARNING) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -35,12 +34,6 @@ def teller(verbose: bool) -> Tell | None:
 def show_rows(rows: Sequence[tuple[str, str]]) -> None:
     """Print labelled lines."""
     show(as_lines(rows, ()))
-
-
-def show_timed(line: str) -> None:
-    """Print a line with the time of this machine, which a log has already."""
-    now = datetime.now().astimezone()
-    show(line if logs.is_logging() else f"{now:%Y-%m-%d %H:%M:%S} {line}")
 
 
 TERMS = "tacit join --check --log-format plain"

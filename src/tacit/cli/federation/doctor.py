@@ -62,6 +62,8 @@ def doctor(folder: Path, server: str | None) -> None:
 
 MADE_UP = 8
 """Records of each party in a dry round."""
+TERMS = "min_clients", "colluders", "unit", "most_records"
+"""What a dry round takes from the plan."""
 
 
 def _dry_round(plan: Plan) -> str:
@@ -70,17 +72,8 @@ def _dry_round(plan: Plan) -> str:
         return "not made for plans with persons, classes or groups"
     from tacit.testing.rehearsal import rehearse  # noqa: PLC0415 -- for this command only
 
-    count = len(plan.parties)
-    scores = np.linspace(0.1, 0.9, MADE_UP * count)
-    labels, began = np.arange(scores.size) % 2, time.monotonic()
-    clients = Clients.split(scores, labels, clients=count, seed=0)
-    rehearse(
-        clients,
-        plan.protocol,
-        min_clients=plan.min_clients,
-        colluders=plan.colluders,
-        unit=plan.unit,
-        units=[plan.unit] * count,
-        most_records=plan.most_records,
-    )
+    scores, began = np.linspace(0.1, 0.9, MADE_UP * len(plan.parties)), time.monotonic()
+    clients = Clients.split(scores, np.arange(scores.size) % 2, len(plan.parties), seed=0)
+    terms = {name: getattr(plan, name) for name in TERMS}
+    rehearse(clients, plan.protocol, **terms)
     return f"the protocol ran with made-up records in {time.monotonic() - began:.1f} s"

@@ -17,9 +17,9 @@ from typing import Any
 import click
 
 from tacit import operating
-from tacit.cli.federation import show_timed, stoppable, teller, verbose_option
+from tacit.cli.federation import stoppable, teller, verbose_option
 from tacit.cli.operating import operator_options
-from tacit.cli.shell import JsonOutput, check_signal, complain, json_option, show
+from tacit.cli.shell import JsonOutput, check_signal, complain, json_option, show, show_timed
 from tacit.output import PictureFile
 from tacit.results.evaluation import Evaluation
 from tacit.results.text import as_lines

@@ -16,18 +16,10 @@ from pathlib import Path
 import click
 
 from tacit import logs, operating
-from tacit.cli.federation import (
-    TERMS,
-    read_letter,
-    show_rows,
-    show_timed,
-    stoppable,
-    teller,
-    verbose_option,
-)
+from tacit.cli.federation import TERMS, read_letter, show_rows, stoppable, teller, verbose_option
 from tacit.cli.federation.inviting import party_text
 from tacit.cli.operating import operator_options
-from tacit.cli.shell import complain, show
+from tacit.cli.shell import complain, show, show_timed
 from tacit.data import units
 from tacit.running.deployment import letters, preview, site
 from tacit.running.deployment.door import NOT_YET, OK

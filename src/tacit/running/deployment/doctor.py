@@ -27,12 +27,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from tacit import files
-from tacit.data.errors import DataError
-from tacit.ledger.entries import LedgerError
 from tacit.operating import takes_writes
 from tacit.running.deployment import door, inviting, keys, letters, preview, probing, server, site
 from tacit.running.deployment.flower_programs import programs
-from tacit.running.deployment.probing import COORDINATOR, SITE, TroubleError, UnknownError
+from tacit.running.deployment.probing import COORDINATOR, SITE, TroubleError
 from tacit.running.session.approval import Subject
 from tacit.running.session.debits import runs_left
 from tacit.running.session.party_file import PartyFile
@@ -47,12 +45,10 @@ LEAST_FREE = 2**28
 DIGEST_LENGTH = 16
 """Hexadecimal digits that are shown of a plan's digest."""
 PARTY_FILE = "party.toml"
-SENTENCES = (
-    *(PlanError, letters.LetterError, keys.KeyFileError, LedgerError),
-    *(programs.DeploymentError, ImportError),
-)
-"""Errors whose text holds words of configuration, and nothing of a record."""
+SENTENCES = ValueError, RuntimeError, ImportError
+"""Errors whose text holds words of configuration where no record was read."""
 REMEDY = f"{SITE}: as it says; put back what is lost, or have {COORDINATOR} invite again"
+ROOM = f"{SITE}: make room on the disk, and let the user who runs tacit write there"
 Check = Callable[[], str]
 """Says in words that something is as it should be, or raises an error."""
 DryRound = Callable[[Plan], str]
@@ -110,10 +106,8 @@ def examined(home: Path, groups: Sequence[Mapping[str, Check]]) -> list[Finding]
 def _finding(topic: str, check: Check, home: Path) -> Finding:
     try:
         return Finding(topic, check())
-    except UnknownError as error:
-        return Finding(topic, str(error), "unknown")
     except TroubleError as error:
-        return Finding(topic, str(error), "failing", error.remedy)
+        return Finding(topic, str(error), "failing" if error.remedy else "unknown", error.remedy)
     except OSError as error:
         says = f"{Path(str(error.filename or topic)).name}: {error.strerror}"
     except SENTENCES as error:
@@ -164,13 +158,15 @@ def examine_coordinator(home: Path, dry_round: DryRound) -> list[Finding]:
     alone: dict[str, Check] = {
         "software": _software,
         "identity key": partial(_private, centre.identity, read_identity),
-        "TLS key": partial(_private, centre.certificates.key, keys.read_tls_key),
+        "TLS key": partial(_private, centre.certificates.key, _check_private),
         "certificate": partial(_certificate, centre),
         "plan": partial(_coordinators_plan, plan, centre),
         "disk": partial(_disk, home, centre.private),
         "dry round": lambda: dry_round(Plan.read(plan)),
+        "server": lambda: _way_here(centre).port(),
+        "versions": lambda: _way_here(centre).versions(),
     }
-    found = examined(home, [*({topic: alone[topic]} for topic in alone), _server_here(centre)])
+    found = examined(home, [{topic: alone[topic]} for topic in alone])
     return [each._replace(remedy=each.remedy.replace(SITE, COORDINATOR)) for each in found]
 
 
@@ -184,17 +180,18 @@ def _private(path: Path, read: Callable[[Path], object]) -> str:
     return f"{path.name} can be read, and by its owner only"
 
 
+_check_private = partial(files.check_private, refusal=keys.KeyFileError)
+
+
 def _disk(*folders: Path) -> str:
     """Whether folders take files, and their disk has room."""
     for folder in filter(Path.exists, folders):
-        free, room = shutil.disk_usage(folder).free, f"{SITE}: make room on the disk"
         try:
             takes_writes(folder)
         except OSError as error:
-            remedy = f"{room}, or let the user who runs tacit write there"
-            raise TroubleError(f"{folder.name} takes no files: {error.strerror}", remedy) from None
-        if free < LEAST_FREE:
-            raise TroubleError(f"{free >> 20} MiB are free, {LEAST_FREE >> 20} are needed", room)
+            raise TroubleError(f"{folder.name} takes no files: {error.strerror}", ROOM) from None
+        if shutil.disk_usage(folder).free < LEAST_FREE:
+            raise TroubleError(f"less than {LEAST_FREE >> 20} MiB are free", ROOM)
     return "takes files, and has room"
 
 
@@ -210,35 +207,34 @@ class _Party:
         """Whether the plan is complete, names this party's key, and is that of its roster."""
         plan, path = Plan.read(self.file.plan), self.file.plan
         if self.invitation and not plan.is_complete:
-            remedy = f"{SITE}: take it with tacit join, once {COORDINATOR} has admitted all sites"
-            raise TroubleError("no roster has come yet", remedy)
+            raise TroubleError(
+                "no roster has come yet", f"{SITE}: tacit join, once all are admitted"
+            )
         PartyDesk.open(self.home / PARTY_FILE)
         if self.file.approval and preview.approval_standing(Subject(self.file, plan)).problem:
-            remedy = f"{SITE}: see why, and who has to sign: tacit approve {PARTY_FILE}"
-            raise TroubleError("it is not approved by the people that this site names", remedy)
+            raise TroubleError("it is not approved", f"{SITE}: see why: tacit approve {PARTY_FILE}")
         last = self.invitation and site.last_taken(self.home, self.invitation.coordinator)
         if last and not site.is_agreed(last.plan, path.read_text(encoding="utf-8")):
-            says = f"{path.name} was changed: it is not the plan of the last roster"
-            raise TroubleError(says, f"{SITE}: put {path.name} back")
+            raise TroubleError(
+                "it was changed: the last roster has another", f"{SITE}: put it back"
+            )
         return _shown(plan) + (f", roster {last.number}" if last else "")
 
     def records(self) -> str:
         """Whether the records can be read and suit the plan; nothing else of them is said."""
         source = self.file.records
         name = source.name if isinstance(source, Path) else str(source)
-        remedy = f"{SITE}: put it back, or name another in {PARTY_FILE}, under [data]"
         try:
             preview.check_records(PartyDesk.open(self.home / PARTY_FILE))
         except PlanError:
-            raise UnknownError("not read: they, the plan or the keys do not fit") from None
-        except (DataError, OSError) as error:
-            says, column = str(error), re.search(r"no column '([^']*)'", str(error))
+            raise TroubleError("not read: they, the plan or the keys do not fit") from None
+        except (ValueError, RuntimeError, OSError) as error:
+            says, column = "cannot be used", re.search(r"no column '([^']*)'", str(error))
             if column and f'"{column[1]}"' in (self.home / PARTY_FILE).read_text(encoding="utf-8"):
-                raise TroubleError(f"{name} has no column {column[1]!r}", remedy) from None
-            if re.search("No such file|no file is found|does not exist", says):
-                raise TroubleError(f"{name} is not there", remedy) from None
-            remedy = f"{SITE}: see why, on a screen: tacit join --check {PARTY_FILE}"
-            raise TroubleError(f"{name} cannot be used", remedy) from None
+                says = f"has no column {column[1]!r}"
+            elif re.search("No such file|no file is found|does not exist", str(error)):
+                says = "is not there"
+            raise TroubleError(f"{name} {says}", f"{SITE}: see tacit join --check") from None
         return f"{name} can be read, and fits the plan"
 
     def ledger(self) -> str:
@@ -251,7 +247,7 @@ class _Party:
             raise TroubleError("the limit does not allow another run", remedy)
         key = self.file.ledger.with_name(f"{self.file.ledger.name}.key")
         if key.exists():
-            files.check_private(key, keys.KeyFileError)
+            _check_private(key)
         return "the limit allows another run"
 
     def way(self, address: str | None) -> dict[str, Check]:
@@ -261,30 +257,16 @@ class _Party:
             raise PlanError(f"{PARTY_FILE} names no server: name it with --server HOST:PORT")
         invited = self.invitation and (self.invitation.token, self.invitation.server)
         way = probing.Way(named, self.home / site.AUTHORITY_FILE, *(invited or ()))
-        return {
-            **way.checks(),
-            "roster": partial(self._roster, way),
-            "node key there": partial(self._node_key, way),
-        }
+        return way.checks() | {"roster": partial(self._roster, way)}
 
     def _roster(self, way: probing.Way) -> str:
         """Whether the server's roster is the one that this site took."""
         if self.invitation is None or way.told.status == door.NOT_YET:
-            remedy = f"{COORDINATOR}: tacit admit with the answers of the sites that are missing"
-            raise TroubleError("not all sites are admitted yet", remedy)
+            raise TroubleError("not all sites are admitted yet", f"{COORDINATOR}: tacit admit")
         text = site.checked_roster(way.told.content, self.invitation, self.home)
         if not site.is_agreed(text, (self.home / site.PLAN_FILE).read_text(encoding="utf-8")):
-            remedy = f"{SITE}: compare its code with the other sites by phone: tacit join"
-            raise TroubleError("the server's is not the one that this site took", remedy)
+            raise TroubleError("it is not the last one here", f"{SITE}: tacit join, with its code")
         return "the server's is this site's plan"
-
-    def _node_key(self, way: probing.Way) -> str:
-        """Whether the server lets this site's node key in."""
-        own = keys.public_node_key(self.home / "node.key").decode()
-        if way.what_it_tells()["node"] != door.key_digest(own):
-            remedy = f"{COORDINATOR}: tacit admit with this site's answer, or tacit invite --again"
-            raise TroubleError("the server does not let this key in", remedy)
-        return "the server lets it in"
 
 
 def _shown(plan: Plan) -> str:
@@ -295,16 +277,14 @@ def _coordinators_plan(path: Path, centre: server.Coordinator) -> str:
     """Whether the plan has all keys, and is what sites were invited to."""
     plan, nodes = Plan.read(path), server.node_keys(centre.nodes)
     if lacking := [each.name for each in plan.parties if not (each.key and each.name in nodes)]:
-        remedy = f"{COORDINATOR}: tacit invite, then tacit admit"
-        raise TroubleError(f"keys are missing of {', '.join(lacking)}", remedy)
+        raise TroubleError(
+            f"no keys of {', '.join(lacking)}", f"{COORDINATOR}: tacit invite, admit"
+        )
     if plan.coordinator != read_identity(centre.identity).public:
         raise PlanError(f"{path} names another coordinator than {centre.identity}")
-    invited = {
-        each.site: Plan.parsed(each.plan, each.site) for each in inviting.invitations(centre)
-    }
-    if others := [name for name in invited if not site.has_settings_of(invited[name], plan)]:
-        remedy = f"{COORDINATOR}: undo the change, or tacit invite --again {' '.join(others)}"
-        raise TroubleError(f"its settings are not those that {', '.join(others)} got", remedy)
+    if others := [x.site for x in inviting.invitations(centre) if not site.may_follow(x, plan)]:
+        says = f"its settings are not those that {', '.join(others)} got"
+        raise TroubleError(says, f"{COORDINATOR}: undo the change, or tacit invite --again")
     return _shown(plan)
 
 
@@ -317,14 +297,8 @@ def _certificate(centre: server.Coordinator) -> str:
     return probing.check_certificate(der, tls.authority, sorted(hosts), now)
 
 
-def _server_here(centre: server.Coordinator) -> dict[str, Check]:
-    """Checks of the server of this machine: it answers, and has this software."""
-    try:
-        host, port = centre.address()
-    except programs.DeploymentError:
-        return {"server": lambda: f"{centre.address()}"}
-    token = door.token_path(centre.private / "flower")
+def _way_here(centre: server.Coordinator) -> probing.Way:
+    """The way to the server that was started last from a folder."""
+    address, token = centre.address(), door.token_path(centre.private / "flower")
     shown = token.read_text(encoding="ascii") if token.exists() else ""
-    address, authority = letters.address_of(host, port), centre.certificates.authority
-    way = probing.Way(address, authority, shown, here=True)
-    return {"server": way.port, "versions": way.versions}
+    return probing.Way(letters.address_of(*address), centre.certificates.authority, shown)

@@ -11,8 +11,7 @@ token. It lies in a file that its owner alone may read, and is new each time the
 Another door hands the signed roster to invited sites, through the same port. A stranger learns
 nothing: the door behind answers every other request, and every request without the token of an
 invitation, in the same way. The roster holds public keys, names and settings. With it come the
-versions of the server's software, and a digest of the public node key that may connect under the
-site's name: a site compares them with its own (`tacit doctor`). No other site's key is told.
+versions of the server's software, which a site compares with its own (`tacit doctor`).
 
 Tokens have 256 bits, so no number of guesses finds one; what strangers could take is the disk's
 time. However many requests come, the invitations are therefore read once a second at most. No one
@@ -28,7 +27,6 @@ import secrets
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +43,7 @@ CHECK_TIME = 30.0
 ROSTER_FILE, INVITATIONS, TOKEN = "roster.json", "invitations", ".token"
 """Within the folder that holds the server's own files; the ending of files with tokens."""
 ROSTER_PATH = "/tacit/roster"
-ROSTER_HEADER = "x-tacit-invitation"
-SERVER_HEADER = "x-tacit-server"
-"""What invited sites are told with the roster, as JSON: versions, and their node key's digest."""
-NODES_FILE = "nodes.json"
-"""Within the server's folder: the nodes that may connect by name, with key and Flower's number."""
+ROSTER_HEADER, VERSIONS_HEADER = "x-tacit-invitation", "x-tacit-versions"
 OK, NOT_YET = 200, 409
 READ_EVERY = 1.0
 """Least seconds between two readings of the tokens; a new one is known after so many."""
@@ -77,10 +71,10 @@ def shown(scope: Scope, header: str) -> bytes:
 
 
 async def respond(
-    send: Send, status: int, kind: bytes, body: bytes, *headers: tuple[bytes, bytes]
+    send: Send, status: int, kind: bytes, body: bytes, *more: tuple[bytes, bytes]
 ) -> None:
-    """Answer a request with a body of this content type, and further headers."""
-    headers = ((b"content-type", kind), *headers)
+    """Answer a request with a body of this content type, and more headers."""
+    headers = [(b"content-type", kind), *more]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
@@ -135,57 +129,32 @@ class RosterDoor:
         versions: Mapping[str, str],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._app, self._private, self._versions, self._clock = app, private, versions, clock
-        self._known: dict[str, bytes] = {}
+        self._app, self._private, self._clock = app, private, clock
+        self._told = (VERSIONS_HEADER.encode(), json.dumps(dict(versions)).encode())
+        self._known: list[bytes] = []
         self._due = clock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer an invited site; pass every other request on."""
-        is_asked = scope["type"] == "http" and scope["path"] == ROSTER_PATH
-        site = self._invited(scope) if is_asked else None
-        if site is None:
+        if scope["type"] != "http" or scope["path"] != ROSTER_PATH or not self._invited(scope):
             await self._app(scope, receive, send)
             return
         roster = self._private / ROSTER_FILE
         body = roster.read_bytes() if roster.exists() else b"not all sites are admitted yet\n"
         status = OK if roster.exists() else NOT_YET
-        told = json.dumps({**self._versions, "node": node_digest(self._private, site)}).encode()
-        kind = b"application/octet-stream"
-        await respond(send, status, kind, body, (SERVER_HEADER.encode(), told))
+        await respond(send, status, b"application/octet-stream", body, self._told)
 
-    def _invited(self, scope: Scope) -> str | None:
-        """The site whose token a request shows; None for a stranger."""
+    def _invited(self, scope: Scope) -> bool:
         token, now = shown(scope, ROSTER_HEADER), self._clock()
         if token and now >= self._due:
             self._known, self._due = tokens_in(self._private), now + READ_EVERY
-        sites = [site for site, each in self._known.items() if hmac.compare_digest(token, each)]
-        return sites[0] if token and sites else None
+        return bool(token) and any(hmac.compare_digest(token, each) for each in self._known)
 
 
-COORDINATOR = ""
-"""In place of a site's name: the programs of the server's machine, which have its token."""
-
-
-def tokens_in(private: Path) -> dict[str, bytes]:
-    """The tokens of all invitations by site, and that of the machine's programs."""
-    paths = {
-        path.name.removesuffix(TOKEN): path for path in (private / INVITATIONS).glob(f"*{TOKEN}")
-    }
-    own = token_path(private / "flower")
-    known = {**paths, **({COORDINATOR: own} if own.exists() else {})}
-    return {site: path.read_bytes() for site, path in known.items()}
-
-
-def key_digest(line: str) -> str:
-    """SHA-256 of a public node key, as one line in OpenSSH's form."""
-    return sha256(line.strip().encode()).hexdigest()
-
-
-def node_digest(private: Path, site: str) -> str:
-    """The digest of the node key that may connect under a name; empty where none may."""
-    path = private / NODES_FILE
-    known = json.loads(path.read_bytes()) if path.exists() else {}
-    return key_digest(known[site]["key"]) if site in known else ""
+def tokens_in(private: Path) -> list[bytes]:
+    """The tokens of all invitations and of the machine's programs, from a server's own folder."""
+    paths = [*(private / INVITATIONS).glob(f"*{TOKEN}"), *private.glob("flower/token")]
+    return [path.read_bytes() for path in paths]
 
 
 class Token:

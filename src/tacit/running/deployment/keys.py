@@ -75,18 +75,6 @@ def public_node_key(path: Path) -> bytes:
     return _public_line(key.public_key())
 
 
-def read_tls_key(path: Path) -> None:
-    """Refuse a file that holds no private key, or that others may read.
-
-    Raises
-    ------
-    KeyFileError : for such a file.
-    """
-    files.check_private(path, KeyFileError)
-    secret = partial(serialization.load_pem_private_key, path.read_bytes(), None)
-    _loaded(secret, ec.EllipticCurvePrivateKey, f"{path} holds no key of a server")
-
-
 def checked_node_key(content: bytes, source: str | Path) -> bytes:
     """A public node key as one line, without its comment; errors name where it is from.
 

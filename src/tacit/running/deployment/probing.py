@@ -10,17 +10,15 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
-from cryptography.x509.oid import NameOID
 
 from tacit.running.deployment import door, keys, letters, site
 from tacit.running.deployment.flower_programs import programs
@@ -36,21 +34,17 @@ NAME_LENGTH = 60
 
 
 class TroubleError(Exception):
-    """What fails.
+    """What fails, or could not be checked.
 
     Parameters
     ----------
     says : what was found.
-    remedy : who mends it, and how.
+    remedy : who mends it, and how; empty for what could not be checked.
     """
 
-    def __init__(self, says: str, remedy: str) -> None:
+    def __init__(self, says: str, remedy: str = "") -> None:
         super().__init__(says)
         self.remedy = remedy
-
-
-class UnknownError(Exception):
-    """What could not be checked."""
 
 
 @dataclass(frozen=True)
@@ -63,20 +57,19 @@ class Way:
     authority : the file of its authority's certificate.
     token : what the server asks for before it tells its versions; empty for none.
     invited : the address in the site's invitation; empty where there is none.
-    here : whether it is this machine's server: no proxy is used, and it may have another name.
     """
 
     server: str
     authority: Path
     token: str = ""
     invited: str = ""
-    here: bool = False
 
     @cached_property
-    def _seen(self) -> tuple[site.Reached, datetime]:
-        """What the server answers a stranger, and this machine's time of it."""
-        reached = site.ask(self.server, None, here=self.here)
-        return reached, datetime.fromtimestamp(time.time(), UTC)
+    def _seen(self) -> tuple[bytes, datetime, datetime]:
+        """The server's certificate, its time to whole seconds, and this machine's time of it."""
+        reached, now = site.ask(self.server, None), datetime.fromtimestamp(time.time(), UTC)
+        said = reached.headers.get("date")
+        return reached.certificate, parsedate_to_datetime(said) if said else now, now
 
     @cached_property
     def told(self) -> site.Reached:
@@ -86,105 +79,74 @@ class Way:
         ------
         TroubleError : where it does not know the token.
         """
-        reached = site.ask(self.server, self.authority, self.token, self.here)
+        reached = site.ask(self.server, self.authority, self.token)
         if reached.status in (door.OK, door.NOT_YET):
             return reached
-        invite = f"{COORDINATOR}: tacit invite --again PLAN SITE"
-        raise TroubleError("the server does not know this invitation", invite)
+        raise TroubleError("it does not know this invitation", f"{COORDINATOR}: invite --again")
 
     def checks(self) -> dict[str, Callable[[], str]]:
         """All checks by topic, in the order in which a connection is made."""
-        return {
-            "name": self.name,
-            "port": self.port,
-            "certificate": self.certificate,
-            "clock": self.clock,
-            "versions": self.versions,
-        }
+        names = "name", "port", "certificate", "clock", "versions"
+        return {name: getattr(self, name) for name in names}
 
     def name(self) -> str:
         """Whether this machine knows the name of the server, or of the proxy on the way to it."""
-        proxy = "" if self.here else site.proxy_for(self.server)
-        host = (proxy or self.server).rpartition(":")[0].strip("[]") or proxy
+        proxy = site.proxy_for(self.server)
+        host = letters.host_of(proxy or self.server) or proxy
         try:
             addresses = {str(each[4][0]) for each in socket.getaddrinfo(host, None)}
         except OSError:
-            remedy = f"{SITE}: correct the name, or have {NETWORK} make the DNS know it"
-            raise TroubleError(f"this machine does not know the name {host}", remedy) from None
-        known = f"{host} is {', '.join(sorted(addresses))}"
-        return f"{known}, a proxy on the way to {self.server}" if proxy else f"{known}; no proxy"
+            remedy = f"{SITE}: correct the name; {NETWORK}: make the DNS know it"
+            raise TroubleError(f"this machine does not know {host}", remedy) from None
+        return f"{host}{' (a proxy)' if proxy else ''} is {', '.join(sorted(addresses))}"
 
     def port(self) -> str:
         """Whether the server answers."""
         try:
-            return f"{self.server} answers, with status {self._seen[0].status}"
+            return f"{self.server} answers over TLS" if self._seen else ""
         except programs.UnreachableError as error:
             raise TroubleError(str(error), self._opened_by(str(error))) from None
 
     def _opened_by(self, error: str) -> str:
         """Who makes a server answer, and how."""
-        proxy = not self.here and site.proxy_for(self.server)
+        proxy = site.proxy_for(self.server)
         if site.NOTHING_LISTENS in error and proxy:
             return f"{SITE}: correct HTTPS_PROXY, which names a proxy that does not run"
         if self.invited not in ("", self.server):
             return f'{SITE}: write server = "{self.invited}", as invited, into party.toml'
-        if site.NOTHING_LISTENS in error:
-            return f"{COORDINATOR}: start the server: tacit serve PLAN"
-        if site.NO_TLS in error:
-            return f"{COORDINATOR}: say at which port tacit serve listens"
-        what = "let CONNECT pass through the proxy" if proxy else "let TCP pass"
-        return f"{NETWORK}: {what} to {self.server}, without decrypting it"
+        if site.NOTHING_LISTENS in error or site.NO_TLS in error:
+            return f"{COORDINATOR}: run tacit serve, at the port that sites were given"
+        return f"{NETWORK}: let TCP (CONNECT, by a proxy) pass to {self.server}, not decrypted"
 
     def certificate(self) -> str:
         """Whether the server's certificate is right, at the server's own time."""
-        reached, now = self._seen
-        names = () if self.here else (letters.host_of(self.server),)
-        said = _time_of(reached) or now
-        return check_certificate(reached.certificate, self.authority, names, said)
+        content, then, _ = self._seen
+        return check_certificate(content, self.authority, [letters.host_of(self.server)], then)
 
     def clock(self) -> str:
         """Whether this machine's clock agrees with the server's."""
-        reached, now = self._seen
-        said = _time_of(reached)
-        if said is None:
-            raise UnknownError("the server does not say its time")
-        ahead = now - said
-        if -BEHIND < ahead < AHEAD:
+        _, then, now = self._seen
+        if -BEHIND < now - then < AHEAD:
             return "agrees with the server's"
-        side = "ahead of" if ahead > timedelta() else "behind"
-        says = f"this machine is {abs(ahead.total_seconds()):,.0f} s {side} the server"
+        side, seconds = "ahead of" if now > then else "behind", abs((now - then).total_seconds())
+        says = f"this machine is {seconds:,.0f} s {side} the server"
         raise TroubleError(says, f"{SITE}: set the clock by NTP; {COORDINATOR}: likewise")
 
     def versions(self) -> str:
         """Whether both sides have the same software."""
         if not self.token:
-            raise UnknownError("the server tells them, and its roster, to invited sites only")
-        other, own = self.what_it_tells(), programs.versions()
-        if other == {}:
-            raise UnknownError("the server does not tell them: its tacit is older")
-        if any(other.get(name) != number for name, number in own.items()):
-            remedy = f"{SITE}: agree with the other sides, and install one version on all"
-            raise TroubleError(
-                f"the server has {listed(other)}; this machine {listed(own)}", remedy
-            )
-        return f"the server has the same: {listed(own)}"
-
-    def what_it_tells(self) -> dict[str, Any]:
-        """The server's versions, and the digest of the site's node key; empty for none."""
-        return dict(json.loads(self.told.headers.get(door.SERVER_HEADER, "{}")))
+            raise TroubleError("the server tells them, and its roster, to invited sites only")
+        own = programs.versions()
+        other = json.loads(self.told.headers.get(door.VERSIONS_HEADER, "{}"))
+        if other == own:
+            return f"the server has the same: {listed(own)}"
+        says = f"the server has {listed(other)}; this machine {listed(own)}"
+        raise TroubleError(says, f"{SITE}: install one version on all sides, as agreed")
 
 
-def listed(versions: dict[str, Any]) -> str:
+def listed(versions: Mapping[str, str]) -> str:
     """The versions of both packages in words."""
     return ", ".join(f"{name} {versions.get(name)}"[:NAME_LENGTH] for name in ("tacit", "flwr"))
-
-
-def _time_of(reached: site.Reached) -> datetime | None:
-    """The time at which an answer was sent, to whole seconds; None where it does not say."""
-    try:
-        return parsedate_to_datetime(reached.headers["date"]).astimezone(UTC)
-    except (KeyError, ValueError):
-        return None
 
 
 def check_certificate(content: bytes, authority: Path, hosts: Sequence[str], now: datetime) -> str:
@@ -202,32 +164,21 @@ def check_certificate(content: bytes, authority: Path, hosts: Sequence[str], now
     TroubleError : with what does not fit.
     """
     parsed = x509.load_der_x509_certificate(content)
-    issuer = str([each.value for each in parsed.issuer.get_attributes_for_oid(NameOID.COMMON_NAME)])
+    issuer = parsed.issuer.rfc4514_string()[:NAME_LENGTH]
     try:
-        known = x509.load_pem_x509_certificate(authority.read_bytes())
-        parsed.verify_directly_issued_by(known)
+        parsed.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.read_bytes()))
     except OSError:
-        remedy = f"{SITE}: put the coordinator's {authority.name} into the folder"
-        raise TroubleError(f"{authority.name} is missing", remedy) from None
+        raise TroubleError(f"{authority.name} is missing", f"{SITE}: put it there") from None
     except (InvalidSignature, TypeError, ValueError):
-        if keys.AUTHORITY in issuer:
-            says = f"it is of another federation's authority than {authority.name}, or was renewed"
-            raise TroubleError(
-                says, f"{COORDINATOR}: send this site ca.crt, or invite it again"
-            ) from None
-        says = f"it is of {issuer[:NAME_LENGTH]}: another server answers, or TLS is decrypted"
-        raise TroubleError(
-            says, f"{NETWORK}: pass the connection on without decrypting it"
-        ) from None
-    names, begins, ends = (
-        keys.names_of(parsed),
-        parsed.not_valid_before_utc,
-        parsed.not_valid_after_utc,
-    )
+        says = f"it is of another federation's authority than {authority.name}, or was renewed"
+        remedy = f"{COORDINATOR}: send this site ca.crt, or invite it again"
+        if keys.AUTHORITY not in issuer:
+            says = f"it is of {issuer}: another server answers, or TLS is decrypted on the way"
+            remedy = f"{NETWORK}: pass the connection on without decrypting it"
+        raise TroubleError(says, remedy) from None
+    names, ends = keys.names_of(parsed), parsed.not_valid_after_utc
     if not set(hosts) <= set(names):
         raise TroubleError(f"it is for {', '.join(names)}, not for {', '.join(hosts)}", RENEW)
-    if not begins <= now <= ends:
-        raise TroubleError(
-            f"it has expired: valid from {begins:%Y-%m-%d} to {ends:%Y-%m-%d}", RENEW
-        )
+    if not parsed.not_valid_before_utc <= now <= ends:
+        raise TroubleError(f"it has expired, or is not valid yet; it ends {ends:%Y-%m-%d}", RENEW)
     return f"for {', '.join(names)}, until {ends:%Y-%m-%d}"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit import files, operating
-from tacit.running.deployment.door import NODES_FILE, check_closed, write_token
+from tacit.running.deployment.door import check_closed, write_token
 from tacit.running.deployment.flower_programs import guards, programs
 from tacit.running.deployment.flower_programs.template import start_template
 from tacit.running.deployment.keys import Certificates, KeyFileError, checked_node_key, ends_of
@@ -115,14 +115,14 @@ class Coordinator:
     def registered(self) -> dict[str, dict[str, str]]:
         """The nodes that may connect: name, key and Flower's number."""
         try:
-            known = json.loads((self.private / NODES_FILE).read_text(encoding="utf-8"))
+            known = json.loads((self.private / "nodes.json").read_text(encoding="utf-8"))
         except FileNotFoundError:
             return {}
         return dict(known)
 
     def note_registered(self, nodes: dict[str, dict[str, str]]) -> None:
         """Write down who may connect."""
-        files.write_private(self.private / NODES_FILE, json.dumps(nodes, indent=2).encode())
+        files.write_private(self.private / "nodes.json", json.dumps(nodes, indent=2).encode())
 
 
 def alone(folder: Path) -> contextlib.AbstractContextManager[None]:

@@ -107,8 +107,8 @@ def checked_roster(content: bytes, invitation: letters.Invitation, folder: Path)
     LetterError, PlanError : for a roster that the site must not take.
     """
     number, text = letters.read_roster(content, invitation.coordinator)
-    new, invited = Plan.parsed(text, "the roster"), Plan.parsed(invitation.plan, "the invitation")
-    if not has_settings_of(invited, new):
+    new = Plan.parsed(text, "the roster")
+    if not may_follow(invitation, new):
         raise letters.LetterError(
             "the coordinator's plan has other settings now than its invitation: agree on them, "
             "and accept a new invitation into a new folder"
@@ -131,13 +131,13 @@ def checked_roster(content: bytes, invitation: letters.Invitation, folder: Path)
     return text
 
 
-def has_settings_of(invited: Plan, new: Plan) -> bool:
+def may_follow(invitation: letters.Invitation, new: Plan) -> bool:
     """Whether a site that was invited to one plan may take another, whatever its sites are."""
+    invited = Plan.parsed(invitation.plan, "the invitation")
     others = replace(new, **{name: getattr(invited, name) for name in MAY_CHANGE})
     settings = [(each.protocol.name, each.protocol.settings) for each in (new, invited)]
-    return (
-        others == invited and settings[0] == settings[1] and new.min_clients >= invited.min_clients
-    )
+    least = new.min_clients >= invited.min_clients
+    return others == invited and settings[0] == settings[1] and least
 
 
 def last_taken(folder: Path, coordinator: bytes) -> letters.NumberedPlan | None:
@@ -201,13 +201,14 @@ def proxy_for(server: str) -> str:
     """The proxy that the environment names for a server, without a password; empty for none."""
     proxies = urllib.request.getproxies()
     proxy = proxies.get("https") or proxies.get("all") or ""
-    if not proxy or urllib.request.proxy_bypass(letters.host_of(server)):
+    host = letters.host_of(server)
+    if not proxy or host == programs.LOOPBACK or urllib.request.proxy_bypass(host):
         return ""
     parts = urlsplit(proxy if "//" in proxy else f"//{proxy}")
     return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
 
 
-def ask(server: str, authority: Path | None, token: str = "", here: bool = False) -> Reached:
+def ask(server: str, authority: Path | None, token: str = "") -> Reached:
     """Ask a server once for its roster.
 
     Parameters
@@ -216,7 +217,6 @@ def ask(server: str, authority: Path | None, token: str = "", here: bool = False
     authority : the certificate of the server's authority; None takes any certificate, to see which
         it is, and shows no token.
     token : of an invitation; empty to see only whether the server answers.
-    here : whether the server is this machine's: no proxy is used, and it may have another name.
 
     Raises
     ------
@@ -228,15 +228,15 @@ def ask(server: str, authority: Path | None, token: str = "", here: bool = False
     import httpx  # noqa: PLC0415 -- comes with Flower
 
     context = ssl.create_default_context(cafile=None if authority is None else str(authority))
-    context.check_hostname = authority is not None and not here
     if authority is None:
-        context.verify_mode = ssl.CERT_NONE
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    by_environment = letters.host_of(server) != programs.LOOPBACK
     seconds = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
     headers = {ROSTER_HEADER: token} if token and authority is not None else {}
     url = f"https://{server}{ROSTER_PATH}"
     try:
         with (
-            httpx.Client(verify=context, timeout=seconds, trust_env=not here) as client,
+            httpx.Client(verify=context, timeout=seconds, trust_env=by_environment) as client,
             client.stream("GET", url, headers=headers) as said,
         ):
             connection = said.extensions["network_stream"].get_extra_info("ssl_object")
