@@ -204,28 +204,12 @@ def late_site(case: Case) -> None:
     case.study.complete()
 
 
-def invited_again(case: Case) -> None:
-    case.study.invited("a", again=True)
-
-
-def state_is_a_file(case: Case) -> None:
-    (case.home / "ledger-state").write_text("")
-
-
-def damaged(case: Case) -> None:
-    (case.home / "ledger.db").write_text("no ledger")
-
-
-def other_name(case: Case) -> None:
-    case.write("centre/server/invitations/a.json", "localhost", "other.example")
-
-
-def centre_changed(case: Case) -> None:
-    case.write("centre/plan.toml", "epsilon = 1", "epsilon = 2")
-
-
 def removed(name: str) -> Callable[[Case], None]:
     return lambda case: (case.study.folder / name).unlink()
+
+
+def put(name: str) -> Callable[[Case], None]:
+    return lambda case: (case.home / name).write_text("not what it should be") and None
 
 
 def written(name: str, old: str, new: str) -> Callable[[Case], None]:
@@ -258,16 +242,21 @@ STATES: dict[str, tuple[Callable[[Case], None], str, str, str]] = {
     "plan changed": (written("plan.toml", "epsilon = 1", "epsilon = 2"), "plan", "changed", SITE),
     "new roster": (late_site, "roster", "not the last one here", SITE),
     "roster missing": (removed("centre/server/roster.json"), "roster", "not all sites", CENTRE),
-    "invitation replaced": (invited_again, "versions", "does not know this invitation", CENTRE),
+    "invitation replaced": (
+        lambda case: case.study.invited("a", again=True),
+        "versions",
+        "does not know this invitation",
+        CENTRE,
+    ),
     "full disk": (full, "disk", "No space left on device", SITE),
     "little room": (little_room, "disk", "256 MiB are free", SITE),
-    "state not writable": (state_is_a_file, "disk", "ledger-state takes no files", SITE),
+    "state not writable": (put("ledger-state"), "disk", "ledger-state takes no files", SITE),
     "file gone": (removed("a/records.csv"), "records", "records.csv is not there", SITE),
     "column gone": (written("records.csv", "label", "x"), "records", "no column 'label'", SITE),
     "bad record": (written("records.csv", "0.8", "O.8"), "records", "cannot be used", SITE),
     "limit spent": (spent, "ledger", "does not allow another run", SITE),
     "no limit": (written("party.toml", "(?s)\\[limit.*", ""), "ledger", "no limit is set", SITE),
-    "ledger damaged": (damaged, "ledger", "ledger.db", SITE),
+    "ledger damaged": (put("ledger.db"), "ledger", "ledger.db", SITE),
     "host unknown": (at("no-such-host.invalid:1"), "name", "no-such-host.invalid", SITE),
     "not running": (not_running, "port", "nothing listens", CENTRE),
     "no TLS": (no_tls, "port", "does not speak TLS", CENTRE),
@@ -276,9 +265,19 @@ STATES: dict[str, tuple[Callable[[Case], None], str, str, str]] = {
 }
 HERE: dict[str, tuple[Callable[[Case], None], str, str, str]] = {
     "expired certificate": (expired, "certificate", "has expired", CENTRE),
-    "wrong name": (other_name, "certificate", "not for localhost, other.example", CENTRE),
+    "wrong name": (
+        written("centre/server/invitations/a.json", "localhost", "other.example"),
+        "certificate",
+        "not for localhost, other.example",
+        CENTRE,
+    ),
     "key gone": (removed("centre/nodes/b.pub"), "plan", "no keys of b", CENTRE),
-    "plan changed": (centre_changed, "plan", "not those that a, b, c got", CENTRE),
+    "plan changed": (
+        written("centre/plan.toml", "epsilon = 1", "epsilon = 2"),
+        "plan",
+        "not those that a, b, c got",
+        CENTRE,
+    ),
     "not running": (not_running, "server", "nothing listens", CENTRE),
     "other version": (other_version, "versions", f"the server has tacit {__version__}", CENTRE),
 }

@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding
 
 from tacit import files
 from tacit.operating import takes_writes
@@ -97,7 +96,7 @@ def examined(home: Path, groups: Sequence[Mapping[str, Check]]) -> list[Finding]
             thread.start()
         for thread, (checks, findings) in zip(threads, pairs, strict=True):
             thread.join(max(ends - time.monotonic(), 0.0))
-            if thread.is_alive():
+            if thread.is_alive() and len(findings) < len(checks):
                 topic = list(checks)[len(findings)]
                 findings.append(Finding(topic, f"not known within {SECONDS:.0f} s", "unknown"))
     return [each for findings in found for each in findings]
@@ -292,9 +291,8 @@ def _certificate(centre: server.Coordinator) -> str:
     """Whether the certificate on disk is right for the addresses that sites were given."""
     tls = centre.certificates
     hosts = {letters.host_of(each.server) for each in inviting.invitations(centre)}
-    content = x509.load_pem_x509_certificate(tls.certificate.read_bytes())
-    der, now = content.public_bytes(Encoding.DER), datetime.now(UTC)
-    return probing.check_certificate(der, tls.authority, sorted(hosts), now)
+    served = x509.load_pem_x509_certificate(tls.certificate.read_bytes())
+    return probing.check_certificate(served, tls.authority, sorted(hosts), datetime.now(UTC))
 
 
 def _way_here(centre: server.Coordinator) -> probing.Way:

@@ -65,11 +65,14 @@ class Way:
     invited: str = ""
 
     @cached_property
-    def _seen(self) -> tuple[bytes, datetime, datetime]:
+    def _seen(self) -> tuple[x509.Certificate, datetime, datetime]:
         """The server's certificate, its time to whole seconds, and this machine's time of it."""
         reached, now = site.ask(self.server, None), datetime.fromtimestamp(time.time(), UTC)
-        said = reached.headers.get("date")
-        return reached.certificate, parsedate_to_datetime(said) if said else now, now
+        served, said = (
+            x509.load_der_x509_certificate(reached.certificate),
+            reached.headers.get("date"),
+        )
+        return served, parsedate_to_datetime(said) if said else now, now
 
     @cached_property
     def told(self) -> site.Reached:
@@ -120,8 +123,8 @@ class Way:
 
     def certificate(self) -> str:
         """Whether the server's certificate is right, at the server's own time."""
-        content, then, _ = self._seen
-        return check_certificate(content, self.authority, [letters.host_of(self.server)], then)
+        served, then, _ = self._seen
+        return check_certificate(served, self.authority, [letters.host_of(self.server)], then)
 
     def clock(self) -> str:
         """Whether this machine's clock agrees with the server's."""
@@ -149,12 +152,14 @@ def listed(versions: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {versions.get(name)}"[:NAME_LENGTH] for name in ("tacit", "flwr"))
 
 
-def check_certificate(content: bytes, authority: Path, hosts: Sequence[str], now: datetime) -> str:
+def check_certificate(
+    served: x509.Certificate, authority: Path, hosts: Sequence[str], now: datetime
+) -> str:
     """Whether a server's certificate is of an authority, for these names, and valid; in words.
 
     Parameters
     ----------
-    content : the certificate, in DER.
+    served : the server's certificate.
     authority : the file of the authority's certificate.
     hosts : names and addresses that it must have.
     now : the time at which it must be valid.
@@ -163,10 +168,9 @@ def check_certificate(content: bytes, authority: Path, hosts: Sequence[str], now
     ------
     TroubleError : with what does not fit.
     """
-    parsed = x509.load_der_x509_certificate(content)
-    issuer = parsed.issuer.rfc4514_string()[:NAME_LENGTH]
+    issuer = served.issuer.rfc4514_string()[:NAME_LENGTH]
     try:
-        parsed.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.read_bytes()))
+        served.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.read_bytes()))
     except OSError:
         raise TroubleError(f"{authority.name} is missing", f"{SITE}: put it there") from None
     except (InvalidSignature, TypeError, ValueError):
@@ -176,9 +180,9 @@ def check_certificate(content: bytes, authority: Path, hosts: Sequence[str], now
             says = f"it is of {issuer}: another server answers, or TLS is decrypted on the way"
             remedy = f"{NETWORK}: pass the connection on without decrypting it"
         raise TroubleError(says, remedy) from None
-    names, ends = keys.names_of(parsed), parsed.not_valid_after_utc
+    names, ends = keys.names_of(served), served.not_valid_after_utc
     if not set(hosts) <= set(names):
         raise TroubleError(f"it is for {', '.join(names)}, not for {', '.join(hosts)}", RENEW)
-    if not parsed.not_valid_before_utc <= now <= ends:
+    if not served.not_valid_before_utc <= now <= ends:
         raise TroubleError(f"it has expired, or is not valid yet; it ends {ends:%Y-%m-%d}", RENEW)
     return f"for {', '.join(names)}, until {ends:%Y-%m-%d}"

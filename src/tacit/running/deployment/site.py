@@ -241,12 +241,12 @@ def ask(server: str, authority: Path | None, token: str = "") -> Reached:
         ):
             connection = said.extensions["network_stream"].get_extra_info("ssl_object")
             certificate = connection.getpeercert(True)  # in DER
-            said.read()
+            content = b"" if authority is None else said.read()
     except (httpx.HTTPError, OSError) as error:
         raise _translated(error, server) from None
-    if len(said.content) > letters.MAX_LETTER:
+    if len(content) > letters.MAX_LETTER:
         raise programs.UnreachableError(f"{server} sends more than a roster")
-    return Reached(said.status_code, said.content, dict(said.headers), certificate)
+    return Reached(said.status_code, content, dict(said.headers), certificate)
 
 
 def reach(
