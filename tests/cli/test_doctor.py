@@ -67,21 +67,13 @@ class Case:
 def serving(study: Study, port: int) -> Iterator[None]:
     """The coordinator's server, as a stranger and an invited site meet it."""
     tls, private = study.coordinator.certificates, study.coordinator.private
-    write = private / "flower"
-    write.mkdir(parents=True, exist_ok=True)
-    door.write_token(write)
+    door.write_token(private / "flower")
     closed = door.Door(lambda *_: None, "machine")  # type: ignore[arg-type]
     app = door.RosterDoor(closed, private, programs.versions())
-    config = uvicorn.Config(
-        app,
-        "0.0.0.0",  # noqa: S104 -- the address of a test
-        port,
-        lifespan="off",
-        log_level="critical",
-        ws="none",
-        ssl_keyfile=str(tls.key),
-        ssl_certfile=str(tls.certificate),
-    )
+    quiet = {"lifespan": "off", "log_level": "critical", "ws": "none"}
+    files = {"ssl_keyfile": str(tls.key), "ssl_certfile": str(tls.certificate)}
+    everywhere = "0.0.0.0"  # noqa: S104 -- the address of a test
+    config = uvicorn.Config(app, everywhere, port, **quiet, **files)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -204,24 +196,30 @@ def late_site(case: Case) -> None:
     case.study.complete()
 
 
-def removed(name: str) -> Callable[[Case], None]:
+def removed(name: str) -> Callable[[Case], object]:
     return lambda case: (case.study.folder / name).unlink()
 
 
-def put(name: str) -> Callable[[Case], None]:
-    return lambda case: (case.home / name).write_text("not what it should be") and None
+def put(name: str) -> Callable[[Case], object]:
+    return lambda case: (case.home / name).write_text("not what it should be")
 
 
-def written(name: str, old: str, new: str) -> Callable[[Case], None]:
+def written(name: str, old: str, new: str) -> Callable[[Case], object]:
     return lambda case: case.write(name, old, new)
 
 
-def at(address: str) -> Callable[[Case], None]:
+def at(address: str) -> Callable[[Case], object]:
     return lambda case: case.serve_at(address.format(port=case.port))
 
 
+def invited_again(case: Case) -> None:
+    case.study.invited("a", again=True)
+
+
+other_name = written("centre/server/invitations/a.json", "localhost", "other.example")
+centre_changed = written("centre/plan.toml", "epsilon = 1", "epsilon = 2")
 SITE, CENTRE, NETWORK = "this site", "the coordinator", "the network"
-STATES: dict[str, tuple[Callable[[Case], None], str, str, str]] = {
+STATES: dict[str, tuple[Callable[[Case], object], str, str, str]] = {
     "expired certificate": (expired, "certificate", "has expired", CENTRE),
     "wrong name": (at("127.0.0.2:{port}"), "certificate", "not for 127.0.0.2", CENTRE),
     "wrong port": (at("localhost:9"), "port", "nothing listens", SITE),
@@ -230,24 +228,14 @@ STATES: dict[str, tuple[Callable[[Case], None], str, str, str]] = {
     "clock ahead": (a_day_ahead, "clock", "ahead of the server", SITE),
     "clock behind": (partial(a_day_ahead, days=-1), "clock", "s behind the server", SITE),
     "other version": (other_version, "versions", f"the server has tacit {__version__}", SITE),
-    "unreadable key": (
-        written("identity.key", ".*", "not a key"),
-        "identity key",
-        "no identity",
-        SITE,
-    ),
+    "unreadable key": (put("identity.key"), "identity key", "no identity", SITE),
     "open key": (lambda case: (case.home / "node.key").chmod(0o644), "node key", "644", SITE),
     "key gone": (removed("a/identity.key"), "identity key", "No such file", SITE),
     "keys of another roster": (another_identity, "plan", "does not name the key", SITE),
     "plan changed": (written("plan.toml", "epsilon = 1", "epsilon = 2"), "plan", "changed", SITE),
     "new roster": (late_site, "roster", "not the last one here", SITE),
     "roster missing": (removed("centre/server/roster.json"), "roster", "not all sites", CENTRE),
-    "invitation replaced": (
-        lambda case: case.study.invited("a", again=True),
-        "versions",
-        "does not know this invitation",
-        CENTRE,
-    ),
+    "invitation replaced": (invited_again, "versions", "does not know this invitation", CENTRE),
     "full disk": (full, "disk", "No space left on device", SITE),
     "little room": (little_room, "disk", "256 MiB are free", SITE),
     "state not writable": (put("ledger-state"), "disk", "ledger-state takes no files", SITE),
@@ -263,21 +251,11 @@ STATES: dict[str, tuple[Callable[[Case], None], str, str, str]] = {
     "other federation": (another_authority, "certificate", "another federation's", CENTRE),
     "no authority": (removed("a/ca.crt"), "certificate", "ca.crt is missing", SITE),
 }
-HERE: dict[str, tuple[Callable[[Case], None], str, str, str]] = {
+HERE: dict[str, tuple[Callable[[Case], object], str, str, str]] = {
     "expired certificate": (expired, "certificate", "has expired", CENTRE),
-    "wrong name": (
-        written("centre/server/invitations/a.json", "localhost", "other.example"),
-        "certificate",
-        "not for localhost, other.example",
-        CENTRE,
-    ),
+    "wrong name": (other_name, "certificate", "not for localhost, other.example", CENTRE),
     "key gone": (removed("centre/nodes/b.pub"), "plan", "no keys of b", CENTRE),
-    "plan changed": (
-        written("centre/plan.toml", "epsilon = 1", "epsilon = 2"),
-        "plan",
-        "not those that a, b, c got",
-        CENTRE,
-    ),
+    "plan changed": (centre_changed, "plan", "not those that a, b, c got", CENTRE),
     "not running": (not_running, "server", "nothing listens", CENTRE),
     "other version": (other_version, "versions", f"the server has tacit {__version__}", CENTRE),
 }
@@ -291,10 +269,8 @@ def test_each_state_is_named_with_who_mends_it(case: Case, state: str) -> None:
     status, said = examined(case, side or "a")
     failing = re.findall(r"^failing +(.*)\n +(.*)$", said, re.MULTILINE)
     assert status == 1, said
-    assert any(
-        line.startswith(topic) and says in line and remedy.startswith(who)
-        for line, remedy in failing
-    ), said
+    named = [remedy for line, remedy in failing if line.startswith(topic) and says in line]
+    assert [remedy.startswith(who) for remedy in named] == [True], said
     secrets = [PASSWORD, "O.8", str(case.study.folder)]
     for path in case.study.folder.rglob("*"):
         if path.suffix in (".key", ".token") and path.is_file():

@@ -120,7 +120,8 @@ def test_the_walk_through_of_the_documents(tmp_path: Path) -> None:
 def check_result(result: dict[str, Any]) -> None:
     """Three parties spent epsilon 1, and the classifier of the example has an AUC of about 0.8."""
     assert [who["name"] for who in result["participants"]] == ["a", "b", "c"]
-    assert result["spent"] == {"epsilon": 1.0, "delta": 0.0, "adjacency": "record"}
+    spent = {"epsilon": 1.0, "delta": 0.0, "adjacency": "record"}
+    assert result["spent"].items() >= spent.items()
     low, high = result["auc"]["interval"]
     assert low < 0.9
     assert high > 0.7
