@@ -137,7 +137,7 @@ def test_a_run_over_flower(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
     assert set(coordinator.spent.values()) == {expected.spent.figures}
     assert coordinator.queries == expected.rounds
     assert not refusals(lines)
-    assert "round 0: 3 of 3 parties answered" in "\n".join(lines)
+    assert "round 1.1: 3 of 3 parties answered" in "\n".join(lines)
 
 
 def test_the_server_app_writes_a_sealed_result(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_who_never_answers_is_left_out_and_named(tmp_path: Path) -> None:
     coordinator, lines, received = conducted(tmp_path, identity, grid)
     assert coordinator.active == (0, 2)
     assert any("no response: b" in line for line in lines)
-    assert any(line.startswith("round 0: waiting for b, ") for line in lines)
+    assert any(line.startswith("round 1.1: waiting for b, ") for line in lines)
     result = concluded(Plan.read(tmp_path / "plan.toml"), coordinator, received)
     assert "b is not in this result: it did not answer" in result.warnings
     assert result.participants == ("a", "c")

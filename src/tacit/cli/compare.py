@@ -68,7 +68,7 @@ def compare(
     sources.check_places(vars(columns) | options)
     models = _models(record_options.read_files(asked.files), columns.score, asked.versus)
     picture = None if asked.plot is None else PictureFile(asked.plot)
-    with record_options.printed_doubts():
+    with record_options.printed_doubts(asked.files):
         clients = _read(asked, columns, asked.versus)
     if asked.split is not None:
         clients = record_options.split_clients(clients, asked)

@@ -242,7 +242,7 @@ def _read(
     asked: SimpleNamespace, protocol: Protocol | None, columns: FileColumns, names: tuple[str, ...]
 ) -> tuple[Protocol | None, Clients]:
     """The clients, and the protocol in a form that they can answer."""
-    with record_options.printed_doubts():
+    with record_options.printed_doubts(asked.files):
         if asked.scores is not None:
             clients = forms.read_classes(asked, columns, names)
         else:

@@ -49,7 +49,7 @@ def evaluate_by_group(
     picture : where to save a picture; None for none.
     output : where the result goes.
     """
-    with printed_doubts():
+    with printed_doubts(asked.files):
         clients, groups = _read_groups(asked, columns, protocol.one_count is not None)
     if not asked.exact:
         say_left_out(clients, asked.names)

@@ -19,8 +19,9 @@ from tacit.ledger.files import Pages
 from tacit.ledger.ledger import Ledger
 from tacit.output import OutputFile
 from tacit.privacy import composition
-from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.results.text import aligned, unformulated
+from tacit.running.session.debits import limit_line
 
 BROKEN = 1
 
@@ -34,6 +35,8 @@ BOUND_HEADING = ("data set", "hidden", "debits", *_SPENT)
 _ALLOWED = ("limit epsilon", "delta", "by", "spent epsilon", "delta", "rho")
 ACT_HEADING = ("data set", "plan", "approval", "by", "run", "time")
 KINDS = (entries.DEBIT, entries.REFUSAL, entries.LIMIT, entries.APPROVAL)
+RUN_HEADING = ("data set", "time", "run", "protocol", "debits", "epsilon", "delta", "refused")
+MOST_RUNS = 20
 LIMIT_HEADING = ("data set", "hidden", "period", *_ALLOWED)
 
 
@@ -70,10 +73,13 @@ def show_ledger(path: str, dataset: str | None, delta: float) -> None:
         if dataset is not None and dataset not in names:
             raise click.UsageError(f"the ledger has no data set {dataset!r}")
         chosen = names if dataset is None else [dataset]
-        lines = [*_heading(pages), ""]
-        lines += aligned(_bound_rows(pages, chosen, delta, together=dataset is None))
         limits = [(name, *_limit_cells(each)) for name in chosen for each in pages.spending(name)]
-        lines += ["", *aligned([LIMIT_HEADING, *limits]), ""]
+        lines = [*_heading(pages), "", *aligned([LIMIT_HEADING, *limits]), ""]
+        runs = _run_rows(pages, chosen)
+        lines += [*aligned([RUN_HEADING, *runs[-MOST_RUNS:]]), ""]
+        if len(runs) > MOST_RUNS:
+            lines[-1:] = [f"the last {MOST_RUNS} of {len(runs)}; all: tacit ledger export", ""]
+        lines += [*aligned(_bound_rows(pages, chosen, delta, together=dataset is None)), ""]
         acts = [_act_cells(line) for line in pages.lines() if line.kind == entries.APPROVAL]
         acts = [cells for cells in acts if cells[0] in chosen]
         lines += [*aligned([ACT_HEADING, *acts]), ""] if acts else []
@@ -140,7 +146,14 @@ def set_limit(
     )  # refused before a file is made
     with Ledger(path) as ledger:
         receipt = ledger.limit(dataset, epsilon, delta, period, hidden, accounting)
-    show(f"entry {receipt.number}: limit set\nhead {receipt.hash.hex()}")
+        spendings, runs = ledger.spending(dataset), _by_run(ledger, [dataset])
+    costs = [
+        sum((line.entry.cost for line in lines if line.kind == entries.DEBIT), NOTHING)
+        for lines in runs.values()
+    ]
+    last = next((cost for cost in reversed(costs) if cost.epsilon), None)
+    left = "\n".join(limit_line(each, last) for each in spendings)
+    show(f"entry {receipt.number}: limit set\n{left}\nhead {receipt.hash.hex()}")
 
 
 @ledger.command("verify")
@@ -206,6 +219,26 @@ def _heading(pages: Pages) -> list[str]:
         *skew,
         f"head     {pages.head.hex()}",
     ]
+
+
+def _by_run(pages: Pages, names: Sequence[str]) -> dict[tuple[str, str], list[entries.Line]]:
+    """The debits and refusals of every run about some data sets."""
+    runs = dict[tuple[str, str], list[entries.Line]]()
+    for line in pages.lines():
+        if line.kind in (entries.DEBIT, entries.REFUSAL) and line.dataset in names:
+            runs.setdefault((str(line.dataset), str(line.session)), []).append(line)
+    return runs
+
+
+def _run_rows(pages: Pages, names: Sequence[str]) -> list[Sequence[str]]:
+    """A row a run: its last time, what it debited in all, and how often it was refused."""
+    rows = list[Sequence[str]]()
+    for (name, session), lines in _by_run(pages, names).items():
+        paid = [line for line in lines if line.kind == entries.DEBIT]
+        sums = [_number(sum(getattr(line, key) for line in paid)) for key in ("epsilon", "delta")]
+        about = (session[:8], str(lines[-1].protocol), str(len(paid)), *sums)
+        rows.append((name, _day(lines[-1]), *about, str(len(lines) - len(paid))))
+    return rows
 
 
 def _bound_rows(

@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "check": "Find every problem of FILES at once, and say what to do.",
         "evaluate": "Estimate the AUC, or another figure, of the records in FILES, a client each.",
         "compare": "Compare two models by AUC on the records in FILES, a client each.",
+        "drift": "Print how far a model moved from the result EARLIER to LATER, with intervals.",
         "plan": "Predict every fitting protocol's error and traffic, and recommend one.",
         "report": "Turn RESULTS into one page that works offline, or into a table.",
         "simulate": "Simulate a report of the local model for every record in FILES (Parquet).",

@@ -389,9 +389,10 @@ def _numbers(
     if not finite.all():
         missing = ~finite & absent(column)
         location.refuse_missing(missing, column, name)
+        no_number &= ~_refuse_header(column, name, no_number, location)
         _refuse_no_numbers(column, no_number & ~missing, called, form, location)
         remedy = ENDS_OF_LOG_ODDS if unit == LOG_ODDS else ""
-        infinite = ~finite & ~missing & ~no_number
+        infinite = np.isinf(numbers)
         location.refuse(infinite, column, f"{called} must be finite", remedy)
         numbers = np.where(finite, numbers, 0.0)
     location.refuse(_rounded(numbers, column), column, f"{called} {MUST_BE_EXACT}")
@@ -401,6 +402,18 @@ def _numbers(
         wrong = outside(numbers, unit) & finite
         location.refuse(wrong, column, must, advice="name another --unit")
     return numbers
+
+
+def _refuse_header(
+    column: Any, name: str, wrong: NDArray[np.bool_], location: Location
+) -> NDArray[np.bool_]:
+    """Refuse records that repeat the header, as joined files do; which they are."""
+    if not (wrong.any() and is_text(column.type)):
+        return np.zeros_like(wrong)
+    again = wrong & _mask(pc.equal(pc.utf8_trim_whitespace(column), name))
+    unquoted = pa.nulls(len(column))
+    location.refuse(again, unquoted, "the line repeats the header", "delete it")
+    return again
 
 
 def _refuse_no_numbers(
@@ -462,6 +475,7 @@ def _labels(
     labels = of_word[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
     wrong = labels == forms.NO_LABEL
     if wrong.any():
+        wrong &= ~_refuse_header(column, name, wrong, location)
         missing = wrong & absent(column)
         location.refuse_missing(missing, column, name)
         must, remedy = forms.label_requirement(values, form, negative)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from tacit.ledger import entries
 from tacit.ledger.accounts import Spending
 from tacit.ledger.files import Clock, Pages, keyed_digest, microseconds, open_to_read, open_to_write
-from tacit.privacy.cost import NOTHING, Adjacency, Cost
+from tacit.privacy.cost import NOTHING, Adjacency, Cost, amount_line
 
 
 def canonical_records(*columns: NDArray[Any]) -> bytes:
@@ -349,15 +349,15 @@ class Ledger(Pages):
 
 
 def _excess_message(entry: entries.Entry, passed: Spending) -> str:
-    """For the owner: what was asked, what is spent and what the limit is."""
-    limit, cost = passed.limit, entry.cost
-    budget = "without limit" if np.isinf(cost.epsilon) else f"epsilon {cost.epsilon:g}"
+    """For the owner: what the limit is, what is spent, and what was asked."""
+    limit, cost, zcdp = passed.limit, entry.cost, passed.limit.accounting == "zcdp"
+    budget = amount_line(cost.epsilon, cost.delta).replace("epsilon inf", "epsilon without limit")
     at = f"at {cost.adjacency.value} adjacency" if cost.adjacency else "at no adjacency"
-    span = "" if limit.period is None else f" in {limit.period}"
+    span = "" if limit.period is None else f" per {str(limit.period).removesuffix(', 0:00:00')}"
     lost = f", {passed.unlimited} debits without limit" if passed.unlimited else ""
+    rho = f" (rho {passed.rho:g}, by zcdp)" if zcdp else ""
     return (
-        f"{entry.protocol} asks data set {entry.dataset!r} to spend {budget}, delta {cost.delta:g} "
-        f"{at}; its limit{span} is epsilon {limit.epsilon:g}, delta {limit.delta:g} at "
-        f"{limit.adjacency.value} adjacency ({limit.accounting}), of which epsilon "
-        f"{passed.epsilon:g}, delta {passed.delta:g}, rho {passed.rho:g}{lost} are spent"
+        f"limit {amount_line(limit.epsilon, limit.delta)}{span} at {limit.adjacency.value} "
+        f"adjacency, {amount_line(passed.epsilon, passed.delta)}{rho}{lost} spent; "
+        f"{entry.protocol} asks data set {entry.dataset!r} for {budget} more {at}"
     )

@@ -78,7 +78,7 @@ def differences(results: Sequence[reading.Result]) -> list[Difference]:
         reason = _obstacle(results[0], other)
         if reason is not None:
             raise ValueError(f"{results[0].label} and {other.label} cannot be compared: {reason}")
-    return [_difference(results[0], other) for other in results[1:]]
+    return [difference_of(results[0], other) for other in results[1:]]
 
 
 def _obstacle(first: reading.Result, second: reading.Result) -> str | None:
@@ -106,7 +106,8 @@ def _federation_reason(first: dict[str, Any], second: dict[str, Any]) -> str:
     )
 
 
-def _difference(first: reading.Result, second: reading.Result) -> Difference:
+def difference_of(first: reading.Result, second: reading.Result) -> Difference:
+    """How far the second result's figure lies above the first's (``differences``)."""
     one, other = first.estimate, second.estimate
     shared = _reused(first) or _reused(second)
     made, draws = difference(other, one), np.array([one.laplace_error, other.laplace_error])

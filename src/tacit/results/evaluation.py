@@ -417,7 +417,14 @@ class Evaluation:
         Raises
         ------
         ImportError : when matplotlib is not installed.
+        TypeError : for a word, with the other ways to draw.
         """
+        if isinstance(ax, str):
+            ways = ("tacit.RocCurveDisplay", "tacit.CalibrationDisplay")
+            raise TypeError(
+                f"plot takes matplotlib axes, got {ax!r:.60}; other ways to draw: "
+                f"{' and '.join(f'{way}.from_result(result)' for way in ways)}"
+            )
         return import_module("tacit.results.displays").draw_evaluation(self, ax)
 
     def _repr_html_(self) -> str:

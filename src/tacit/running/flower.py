@@ -185,7 +185,7 @@ class Nodes:
 
         def unanswered() -> str:
             names = map(self._name, coordinator.waiting)
-            return f"round {coordinator.round}: {self._waiting(names, ends)}"
+            return f"{coordinator.place}: {self._waiting(names, ends)}"
 
         for _ in range(1 + self._plan.retries):
             waiting = [index for index in coordinator.waiting if index in self.node_of]
@@ -203,7 +203,7 @@ class Nodes:
         sent = sum(len(message) for message in messages.values())
         missing = f"; no response: {', '.join(map(self._name, silent))}" if silent else ""
         self._tell(
-            f"round {coordinator.round}: {answered} of {len(messages)} parties answered in "
+            f"{coordinator.place}: {answered} of {len(messages)} parties answered in "
             f"{time.monotonic() - started:.1f} s, {sent:,} bytes down, "
             f"{sum(self.received.values()):,} up so far{missing}"
         )

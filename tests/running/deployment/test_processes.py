@@ -338,7 +338,9 @@ def test_three_sites_join(tmp_path: Path, record_property: Callable[[str, object
     ("ready", "left", "count", "sent"),
     [
         pytest.param("starting the server", "flower-superlink", 1, signal.SIGKILL, id="start"),
-        pytest.param("round 0", "flower-supernode", 3, signal.SIGKILL, marks=pytest.mark.thorough),
+        pytest.param(
+            "round 1.1", "flower-supernode", 3, signal.SIGKILL, marks=pytest.mark.thorough
+        ),
         pytest.param("server on", "flower-superlink", 1, signal.SIGINT, marks=pytest.mark.thorough),
     ],
 )

@@ -264,7 +264,8 @@ def admit(plan: Path, answers: tuple[Path, ...], codes: dict[str, str]) -> None:
         complete = inviting.publish_roster(plan, coordinator)
     if wrong:
         raise LetterError(
-            f"the code of {' and '.join(wrong)} is not the one of this answer: it was not admitted"
+            f"the code of {' and '.join(wrong)} is not the one of this answer: it was not "
+            "admitted; call the site again, and admit the answer with the code that it reads"
         )
     _show_standing(Plan.read(plan), complete)
 

@@ -394,8 +394,8 @@ def wait_connected(node: programs.Program, seconds: float) -> None:
         said = node.said()
         if UNKNOWN_KEY in said:
             raise RefusedError(
-                "the server does not know this node key: its coordinator has to register "
-                "node.key.pub"
+                "the server does not know this node key, or it is already connected from another "
+                "`tacit join`: end that one, or have the coordinator register node.key.pub"
             ) from None
         if FOREIGN_SERVER in said:
             raise RefusedError(FOREIGN_WORDS) from None

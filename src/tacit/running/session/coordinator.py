@@ -133,7 +133,7 @@ class Coordinator:
         )
         self._guarantee = composition.of_person(agreement.protocol.guarantee, agreement.per_person)
         self._restarts = restarts
-        self.round = -1
+        self.round = self._before_query = -1
         self.begins_again = True
         self._waiting: set[int] = set()
         self._view: tp.View | None = None
@@ -191,6 +191,12 @@ class Coordinator:
             f"the others is in what was spent; what it cost {who} is not known here, by the plan "
             f"at most {bound}, and as much again for each sum tried again"
         )
+
+    @property
+    def place(self) -> str:
+        """The present round for a person: the query's number, as results count rounds, and which
+        exchange of it this is, both from 1."""
+        return f"round {self.queries}.{self.round - self._before_query}"
 
     @property
     def opens_early(self) -> bool:
@@ -290,6 +296,7 @@ class Coordinator:
     def _asked(self, query: tp.Query) -> exchanges.Exchange:
         """The rounds of one query, after which those who did not take part have left."""
         self.queries, self._view = self.queries + 1, query.view
+        self._before_query = self.round
         self.begins_again &= query.step.is_free and query.view is not tp.View.MPC
         attempts = SUM_ATTEMPTS if self._restarts else 1
         try:
@@ -297,14 +304,15 @@ class Coordinator:
                 query, self.active, self._agreement, self.session, attempts
             )
         except (SumError, fields.MessageError) as error:
-            raise RunError(f"{self._declines()}{error}") from error
+            raise RunError(self._all_declined() or f"{self._declines()}{error}") from error
         self.declined |= answered.refused
         if answered.attempts > 1:
             self.repeats = (*self.repeats, ATTEMPTS.format(count=answered.attempts))
         lost = sorted(set(self.active) - set(answered.members))
         if len(answered.members) < self._agreement.min_clients:
             raise RunError(
-                f"{self._declines()}a result needs {self._agreement.min_clients} parties, "
+                self._all_declined()
+                or f"{self._declines()}a result needs {self._agreement.min_clients} parties, "
                 f"and {len(answered.members)} answered"
             )
         depending = query.view is tp.View.EACH and self.queries > 1
@@ -328,6 +336,17 @@ class Coordinator:
         RunError : for a run without a result.
         """
         return Run(self.server_result, self.most_spent, self.queries, sent, mpc, self.computations)
+
+    def _all_declined(self) -> str:
+        """That every party declined, and why; empty where not all did."""
+        if self.active and set(self.active) <= self.declined.keys():
+            reasons = {self.declined[party].removeprefix(DECLINED) for party in self.active}
+            free = all(self.spent[party] == self.before[party] for party in self.active)
+            nothing = "; nothing more was spent" * free
+            return (
+                f"all {len(self.active)} parties declined: {' and '.join(sorted(reasons))}{nothing}"
+            )
+        return ""
 
     def _declines(self) -> str:
         """Who declined, and why, each reason once."""

@@ -203,19 +203,25 @@ def _freed(ledger: Ledger, dataset: str, spending: Spending) -> str:
         return ""
     first = next((t for t in times if instant(t) + period > instant(times[-1])), times[-1])
     return (
-        f"the first spending leaves the {period.days} days on {instant(first) + period:%Y-%m-%d}; "
-        f"to allow more before: tacit ledger limit {ledger.path} --dataset {dataset}"
+        f"budget returns from {instant(first) + period:%Y-%m-%d}; to allow more now: "
+        f"tacit ledger limit {ledger.path} --dataset {dataset}"
     )
 
 
-def limit_line(spending: Spending, cost: Cost) -> str:
-    """What a limit allows, what is spent of it, and for how many runs of a cost that is enough."""
+def limit_line(spending: Spending, cost: Cost | None) -> str:
+    """What a limit allows, what is spent of it, and for how many runs of a cost that is enough.
+
+    No number of runs is said where the cost is None.
+    """
     limit = spending.limit
     span = "" if limit.period is None else f" in any {limit.period.days} days"
     allowed = f"epsilon {limit.epsilon:g}{span} at {limit.adjacency.value} adjacency"
+    line = f"allows {allowed}; {spending.epsilon:g} spent"
+    if cost is None:
+        return line
     enough = runs_left(spending, cost)
     left = "any number of runs" if enough is None else f"{enough} more run{'s' * (enough != 1)}"
-    return f"allows {allowed}; {spending.epsilon:g} spent; enough for {left}"
+    return f"{line}; enough for {left}"
 
 
 def runs_left(spending: Spending, cost: Cost) -> int | None:
