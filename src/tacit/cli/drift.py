@@ -6,7 +6,7 @@ import click
 
 from tacit.cli.shell import JsonOutput, check_signal, json_option
 from tacit.reporting.drift import drift as drift_of
-from tacit.results.estimate import bounds_line, estimate_line, measure_of
+from tacit.results.estimate import MEANING, bounds_line, estimate_line, measure_of
 from tacit.results.measures.catalogue import label
 from tacit.results.saved import reading
 from tacit.results.text import as_lines
@@ -16,10 +16,6 @@ SHIFTS = {
     "kolmogorov_smirnov": "shift of scores (Kolmogorov-Smirnov)",
 }
 """Distances between both releases' scores, which are never below 0."""
-MEANING = (
-    "these records: from the noise of both; population: from noise and sampling of both, as "
-    "independent records"
-)
 
 
 @click.command()
@@ -54,5 +50,8 @@ def drift(earlier: str, later: str, output: JsonOutput) -> None:
         rows.append((SHIFTS.get(name, f"drift of {label(name)}"), line))
     content = {"figure": str(results[0].figure)}
     entries = {name: measure_of(estimate) for name, estimate in moved.items()}
-    output.show(content | {"drift": entries}, lambda: as_lines([*rows, ("intervals", MEANING)], []))
+    output.show(
+        content | {"drift": entries},
+        lambda: as_lines([*rows, ("intervals", f"these records: {MEANING}")], []),
+    )
     check_signal(moved[content["figure"]].given)

@@ -420,10 +420,9 @@ class Evaluation:
         TypeError : for a word, with the other ways to draw.
         """
         if isinstance(ax, str):
-            ways = ("tacit.RocCurveDisplay", "tacit.CalibrationDisplay")
             raise TypeError(
                 f"plot takes matplotlib axes, got {ax!r:.60}; other ways to draw: "
-                f"{' and '.join(f'{way}.from_result(result)' for way in ways)}"
+                "tacit.RocCurveDisplay and tacit.CalibrationDisplay, each .from_result(result)"
             )
         return import_module("tacit.results.displays").draw_evaluation(self, ax)
 
