@@ -102,9 +102,9 @@ def complete(folder: Path) -> Study:
     """A study whose three sites took the roster, and whose nodes the server lets in."""
     study = Study.new(folder)
     content = study.complete()
-    plan = study.plan.read_text()
+    plan, key = study.plan.read_text(), keys.stored_identity(study.coordinator.identity).public
     for name in "abc":
-        take_roster(content, plan, folder / name)
+        take_roster(content, plan, folder / name, key)
         (folder / name / "records.csv").write_text(RECORDS)
     address = f'["127.0.0.1", {studies.SERVER.rpartition(":")[2]}]'
     (study.coordinator.private / "address.json").write_text(address)

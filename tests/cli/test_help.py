@@ -82,7 +82,7 @@ def test_a_command_used_alone_knows_both_names_of_help(command: click.Command) -
 
 FEDERATION = (
     *("init", "keys", "serve", "join", "approve", "run", "status", "admit", "collect"),
-    "doctor",
+    *("doctor", "renew"),
 )
 """Commands that need each other's files and servers, or a code that a person reads out.
 

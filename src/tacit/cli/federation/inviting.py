@@ -1,10 +1,11 @@
-"""Commands before the first run: ``tacit init``, ``invite``, ``admit`` and ``keys``.
+"""Commands before the first run: ``tacit init``, ``invite``, ``admit``, ``keys`` and ``renew``.
 
 ``tacit init``: files to begin with, made of the templates in this folder. ``tacit accept`` writes
 them too. ``tacit invite``: one file for each site that is to join.
 ``tacit admit``: sites are taken into a plan by their answers.
 
 ``tacit keys``: makes a party's or the coordinator's keys, and shows their public parts.
+``tacit renew``: new certificates for the server, which sites learn by the roster.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -344,3 +346,34 @@ def _certificate_rows(tls: key_files.Certificates, hosts: tuple[str, ...]) -> li
         ("authority", f"{tls.authority}  (to every party)"),
         ("server", f"certificate for {', '.join(known)} until {last}"),
     ]
+
+
+@click.command()
+@click.argument("plan", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--from",
+    "begins",
+    type=click.DateTime(("%Y-%m-%d", "%Y-%m-%dT%H:%M")),
+    help="When the new ones are used first, in UTC; after 30 days, or before the old ones end, by "
+    "default.",
+)
+def renew(plan: Path, begins: datetime | None) -> None:
+    """Renew the certificates of PLAN's server while the old ones still work.
+
+    The signed roster carries the new authority. An invited site takes it when it runs `tacit join`
+    before the date, without a code. At the date a running server starts again with the new
+    certificate, and sites trust the old authority no longer.
+
+    Examples:
+      tacit renew study/plan.toml
+      tacit renew study/plan.toml --from 2031-05-01
+    """
+    coordinator, now = Coordinator.of(plan), datetime.now(UTC)
+    with stoppable():
+        wanted = None if begins is None else begins.replace(tzinfo=UTC)
+        since = key_files.renew(coordinator.certificates, wanted, now)
+        published = inviting.publish_roster(plan, coordinator)
+    show(f"the server uses its new certificate from {since:%Y-%m-%d %H:%M} UTC")
+    show("before that, every invited site runs tacit join once again; others get the new ca.crt")
+    if not published:
+        show("the roster carries it once all sites are admitted")

@@ -105,6 +105,7 @@ def newest_roster(
     invitation = site.invitation_in(home)
     if invitation is None:
         raise letters.LetterError(f"{home} holds no invitation")
+    site.trust(home)
     answer = _waited_for(invitation, server, authority, patience)
     local_plan = (home / site.PLAN_FILE).read_text(encoding="utf-8")
     if answer.status != OK:
@@ -118,7 +119,7 @@ def newest_roster(
     text = site.checked_roster(answer.content, invitation, home)
     if not site.is_agreed(text, local_plan):
         _confirm(text, local_plan, code)
-    site.take_roster(answer.content, text, home)
+    site.take_roster(answer.content, text, home, invitation.coordinator)
 
 
 def _waited_for(

@@ -168,7 +168,7 @@ def invite(
     invitation = letters.Invitation(
         site,
         server,
-        coordinator.certificates.authority.read_text(encoding="ascii"),
+        coordinator.certificates.offered(),
         keys.stored_identity(coordinator.identity).public,
         plan.read_text(encoding="utf-8"),
         secrets.token_bytes(letters.SECRET_BYTES),
@@ -232,9 +232,9 @@ def publish_roster(
 ) -> bool:
     """Sign the plan where it has all keys, for the server to hand out; whether it has them.
 
-    A plan that differs from the last roster's gets a number above the last: the microseconds since
-    1970 where these are more, so that a folder that was put back from a backup does not number two
-    plans alike.
+    A plan or an authority that differs from the last roster's gets a number above the last: the
+    microseconds since 1970 where these are more, so that a folder that was put back from a backup
+    does not number two plans alike.
     """
     text = plan.read_text(encoding="utf-8")
     path = files.private_folder(coordinator.private) / ROSTER_FILE
@@ -243,9 +243,10 @@ def publish_roster(
         return False
     identity = keys.stored_identity(coordinator.identity)
     last = _published(path, identity)
-    if last.plan != text:
+    said = (text, coordinator.certificates.offered())
+    if last[1:] != said:
         number = max(last.number + 1, int(clock() * 1e6))
-        files.write_private(path, letters.roster_of(letters.NumberedPlan(number, text), identity))
+        files.write_private(path, letters.roster_of(letters.NumberedPlan(number, *said), identity))
     return True
 
 
@@ -254,7 +255,7 @@ def _published(path: Path, identity: Identity) -> letters.NumberedPlan:
     try:
         return letters.read_roster(path.read_bytes(), identity.public)
     except (FileNotFoundError, letters.LetterError):
-        return letters.NumberedPlan(0, "")
+        return letters.NumberedPlan(0, "", "")
 
 
 def _name_coordinator(plan: Path, coordinator: Coordinator) -> None:

@@ -103,7 +103,7 @@ def _code(content: bytes, purpose: bytes, length: int) -> str:
     return "-".join(digits[start : start + GROUP] for start in range(0, len(digits), GROUP))
 
 
-INVITATION, ANSWER, ROSTER = "tacit-invitation/1", "tacit-answer/1", "tacit-roster/2"
+INVITATION, ANSWER, ROSTER = "tacit-invitation/1", "tacit-answer/1", "tacit-roster/3"
 SECRET_BYTES = 32
 DIGEST_BYTES = 32
 LENGTHS = {
@@ -267,16 +267,19 @@ class NumberedPlan(NamedTuple):
     ----------
     number : a later roster of the coordinator has a larger one.
     plan : the text of the plan, with all keys.
+    authority : the certificates of the server's authorities, PEM: the one in use, and one that is
+        to follow; empty leaves a site those that it has.
     """
 
     number: int
     plan: str
+    authority: str = ""
 
 
 def roster_of(numbered: NumberedPlan, identity: Identity) -> bytes:
     """The file of a plan with all keys, signed by the coordinator."""
     signature = identity.sign(_roster_words(numbered))
-    fields = {"number": str(numbered.number), "plan": numbered.plan, "signature": signature}
+    fields = {**numbered._asdict(), "number": str(numbered.number), "signature": signature}
     return _file(ROSTER, fields)
 
 
@@ -287,10 +290,10 @@ def read_roster(content: bytes, coordinator: bytes) -> NumberedPlan:
     ------
     LetterError : for a file that holds none, or that the coordinator did not sign.
     """
-    fields = _fields(content, ROSTER, "number", "plan", "signature")
+    fields = _fields(content, ROSTER, *NumberedPlan._fields, "signature")
     if not NUMBER.fullmatch(fields["number"]):
         raise LetterError(f"a roster's number has 1 to 18 digits, got {fields['number']!r:.80}")
-    numbered = NumberedPlan(int(fields["number"]), fields["plan"])
+    numbered = NumberedPlan(int(fields["number"]), fields["plan"], fields["authority"])
     if not is_signed(coordinator, _roster_words(numbered), fields["signature"]):
         raise LetterError("the roster is not signed by the coordinator that sent the invitation")
     return numbered
@@ -343,7 +346,7 @@ def _said(site: str, identity: bytes, node_key: str, invitation: bytes) -> bytes
 
 
 def _roster_words(numbered: NumberedPlan) -> bytes:
-    return f"{ROSTER}\0{numbered.number}\0{numbered.plan}".encode()
+    return json.dumps([ROSTER, *numbered], separators=(",", ":")).encode()
 
 
 def _proof(secret: bytes, message: bytes) -> bytes:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from cryptography import x509
@@ -170,7 +170,9 @@ def check_certificate(
     """
     issuer = served.issuer.rfc4514_string()[:NAME_LENGTH]
     try:
-        served.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.read_bytes()))
+        known = x509.load_pem_x509_certificates(authority.read_bytes())
+        issuers = filter(partial(keys.has_issued, served), known)
+        served.verify_directly_issued_by(next(issuers, known[0]))
     except OSError:
         raise TroubleError(f"{authority.name} is missing", f"{SITE}: put it there") from None
     except (InvalidSignature, TypeError, ValueError):

@@ -18,7 +18,13 @@ from tacit import files, operating
 from tacit.running.deployment.door import check_closed, write_token
 from tacit.running.deployment.flower_programs import guards, programs
 from tacit.running.deployment.flower_programs.template import start_template
-from tacit.running.deployment.keys import Certificates, KeyFileError, checked_node_key, ends_of
+from tacit.running.deployment.keys import (
+    Certificates,
+    KeyFileError,
+    checked_node_key,
+    ends_of,
+    use_renewed,
+)
 from tacit.running.deployment.letters import address_of
 from tacit.running.speaking import LOG_PREFIX
 
@@ -164,6 +170,7 @@ def start_server(
     """
     programs.require_flower()
     tls = coordinator.certificates
+    use_renewed(tls, datetime.now(UTC))
     if not tls.exist:
         raise programs.DeploymentError(
             f"{coordinator.folder} holds no certificates: tacit keys --coordinator"

@@ -18,6 +18,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
@@ -29,7 +30,7 @@ from tacit.running.deployment import letters
 from tacit.running.deployment.door import ROSTER_FILE, ROSTER_HEADER, ROSTER_PATH, write_token
 from tacit.running.deployment.flower_programs import guards, programs
 from tacit.running.deployment.flower_programs.template import start_template
-from tacit.running.deployment.keys import stored_identity, stored_node_key
+from tacit.running.deployment.keys import stored_identity, stored_node_key, trusted
 from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import read_identity
@@ -106,7 +107,8 @@ def checked_roster(content: bytes, invitation: letters.Invitation, folder: Path)
     ------
     LetterError, PlanError : for a roster that the site must not take.
     """
-    number, text = letters.read_roster(content, invitation.coordinator)
+    said = letters.read_roster(content, invitation.coordinator)
+    number, text = said.number, said.plan
     new = Plan.parsed(text, "the roster")
     if not may_follow(invitation, new):
         raise letters.LetterError(
@@ -117,13 +119,15 @@ def checked_roster(content: bytes, invitation: letters.Invitation, folder: Path)
     if {party.name: party.key for party in new.parties}.get(invitation.site) != public:
         raise letters.LetterError(f"the roster has another key under the name {invitation.site!r}")
     new.agreement()
+    if said.authority:
+        trusted(said.authority, datetime.now(UTC))
     last = last_taken(folder, invitation.coordinator)
     if last is not None and number < last.number:
         raise letters.LetterError(
             f"the roster has the number {number} and is older than the last that this site took, "
             f"{last.number}: the coordinator signs its plan again when it removes its {ROSTER_FILE}"
         )
-    if last is not None and number == last.number and text != last.plan:
+    if last is not None and said != last and number == last.number:
         raise letters.LetterError(
             f"the coordinator signed two rosters with the number {number}, and this site took the "
             "other: call the coordinator"
@@ -162,19 +166,40 @@ def is_agreed(text: str, local_plan: str) -> bool:
     return said[0] == said[1]
 
 
-def take_roster(content: bytes, text: str, folder: Path) -> None:
-    """Keep a checked roster, and make its plan the site's own copy.
+def take_roster(content: bytes, text: str, folder: Path, coordinator: bytes) -> None:
+    """Keep a checked roster, and make its plan and its authorities the site's own copy.
 
     An earlier copy that differs is kept as plan.toml.before. The roster is kept first: what is
     older than it is refused from then on.
     """
     files.write_private(folder / ROSTER_FILE, content)
+    trust(folder, letters.read_roster(content, coordinator).authority)
     plan = folder / PLAN_FILE
     if plan.exists() and plan.read_text(encoding="utf-8") == text:
         return
     if plan.exists():
         shutil.copyfile(plan, plan.with_name(f"{PLAN_FILE}.before"))
     files.write_public(plan, text.encode())
+
+
+def trust(folder: Path, authorities: str | None = None) -> None:
+    """Keep a site's authorities, PEM, less those whose time is over; None means those it has.
+
+    A roster's authorities need no code: the coordinator signed them, and they say which server is
+    dialled; they sign no message of a run. The last roster's number only ascends, so that no older
+    one brings an authority back. A roster that is held back keeps none beyond its time
+    (``trusted``).
+
+    Raises
+    ------
+    KeyFileError : for a text that holds no certificates.
+    """
+    path = folder / AUTHORITY_FILE
+    present = path.read_text(encoding="ascii") if path.exists() else ""
+    told = authorities or present
+    kept = trusted(told, datetime.now(UTC)) if told else ""
+    if kept != present:
+        files.write_public(path, kept.encode())
 
 
 CONNECT_SECONDS, READ_SECONDS = 4.0, 15.0

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -96,11 +97,15 @@ def sent_by(
 
 @contextmanager
 def tls_server(
-    folder: Path, status: int = 200, body: bytes = b"roster", address: str = "127.0.0.1"
+    folder: Path,
+    status: int = 200,
+    body: bytes = b"roster",
+    address: str = "127.0.0.1",
+    begins: datetime | None = None,
 ) -> Iterator[tuple[int, Path]]:
     """A server that gives one answer; its port, and the certificate of its authority."""
     files = Certificates.within(folder, folder / "private")
-    make_certificates(files, ["localhost"])
+    make_certificates(files, ["localhost"], begins)
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from tacit.crypto.identities import Identity
-from tacit.running.deployment import inviting, letters
+from tacit.running.deployment import inviting, keys, letters
 from tacit.running.deployment import site as site_side
 from tacit.running.deployment.door import ROSTER_FILE
 from tacit.running.deployment.keys import stored_identity, stored_node_key
@@ -32,7 +33,8 @@ def study(tmp_path: Path) -> Study:
 
 
 def joined(study: Study, site: str, content: bytes) -> None:
-    site_side.take_roster(content, taken(study, site, content), study.folder / site)
+    key = invitation_of(study, site).coordinator
+    site_side.take_roster(content, taken(study, site, content), study.folder / site, key)
 
 
 def taken(study: Study, site: str, content: bytes) -> str:
@@ -87,6 +89,37 @@ def test_an_older_roster_is_refused(study: Study) -> None:
     joined(study, "a", second)
     assert (study.folder / "a" / "plan.toml").read_bytes() == before == study.plan.read_bytes()
     joined(study, "b", first)
+
+
+def test_certificates_are_renewed_by_the_roster(study: Study) -> None:
+    """Without a code, from the date at the latest without the old authority, and never back."""
+    tls, now, home = study.coordinator.certificates, datetime.now(UTC), study.folder / "a"
+    first, old = study.complete(), tls.authority.read_text()
+    joined(study, "a", first)
+    for begins in (now, keys.ends_of(tls.certificate)):
+        with pytest.raises(keys.KeyFileError, match="the new certificates are used from"):
+            keys.renew(tls, begins, now)
+    begins = keys.renew(tls, None, now)
+    assert begins == now + keys.OVERLAP
+    with pytest.raises(keys.KeyFileError, match="wait already"):
+        keys.renew(tls, None, now)
+    second = study.complete()
+    assert site_side.is_agreed(taken(study, "a", second), (home / "plan.toml").read_text())
+    joined(study, "a", second)
+    new = tls.renewed.authority.read_text()
+    assert (home / "ca.crt").read_text() == old + new == study.invited("d").authority
+    assert keys.trusted(old + new, begins) == keys.trusted(new + old, begins) == new
+    assert keys.hosts_of(tls.renewed.certificate) == keys.hosts_of(tls.certificate)
+    with pytest.raises(letters.LetterError, match="older than the last"):
+        taken(study, "a", first)
+    keys.use_renewed(tls, begins - timedelta(seconds=2))
+    assert tls.authority.read_text() == old
+    keys.use_renewed(tls, begins + timedelta(seconds=2))
+    assert tls.exist and not tls.renewed.exist and tls.key.stat().st_mode & 0o077 == 0
+    joined(study, "a", study.complete())
+    assert (home / "ca.crt").read_text() == new == tls.authority.read_text()
+    with pytest.raises(letters.LetterError, match="older than the last"):
+        taken(study, "a", second)
 
 
 def test_two_rosters_with_one_number_are_refused(study: Study) -> None:

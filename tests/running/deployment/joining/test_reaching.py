@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,7 @@ from tacit.running.deployment import door
 from tacit.running.deployment.flower_programs import programs
 from tacit.running.deployment.flower_programs.programs import versions
 from tacit.running.deployment.inviting import publish_roster
-from tacit.running.deployment.site import RefusedError, ask, proxy_for, reach
+from tacit.running.deployment.site import RefusedError, ask, proxy_for, reach, trust
 from tests.running.deployment.joining.studies import (
     Study,
     connect_proxy,
@@ -151,3 +153,19 @@ def test_strangers_cause_no_reading(study: Study, monkeypatch: pytest.MonkeyPatc
     now[0] = door.READ_EVERY
     assert got(entry, token=token)[0] == 409
     assert readings == [0.0, door.READ_EVERY]
+
+
+@pytest.mark.parametrize(("minutes", "old_works"), [(30, True), (-1, False)])
+def test_an_old_servers_key_opens_no_site_after_the_date(
+    tmp_path: Path, minutes: int, old_works: bool
+) -> None:
+    now = datetime.now(UTC)
+    with (
+        tls_server(tmp_path / "old", begins=now - timedelta(days=9)) as (old, first),
+        tls_server(tmp_path / "new", begins=now + timedelta(minutes=minutes)) as (new, second),
+    ):
+        (tmp_path / "ca.crt").write_text(first.read_text() + second.read_text())
+        trust(tmp_path)
+        assert ask(f"localhost:{new}", tmp_path / "ca.crt").status == 200
+        with nullcontext() if old_works else pytest.raises(RefusedError):
+            assert ask(f"localhost:{old}", tmp_path / "ca.crt").status == 200
