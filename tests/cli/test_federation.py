@@ -280,6 +280,17 @@ def test_a_wrong_code_admits_nobody_else(plan: Path) -> None:
     assert "as SITE=CODE, got 'x'" in said(run("admit", plan, answers[1], "--code", "x"))
 
 
+def test_renewed_certificates_need_no_code(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, home = admitted(plan), plan.parent
+    serve(monkeypatch, home / "server" / "roster.json")
+    newest(plan, code)
+    assert "the new certificates are used from" in said(run("renew", plan, "--from", "2001-01-01"))
+    assert "the server uses its new certificate from" in said(run("renew", plan))
+    newest(plan, None)
+    assert (home.parent / "a" / "ca.crt").read_text().count("BEGIN CERTIFICATE") == 2
+    assert "wait already" in said(run("renew", plan))
+
+
 def test_a_site_takes_a_roster_by_its_code(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And another one, with a late site, by another code."""
     shown, home = admitted(plan), plan.parents[1] / "a"
