@@ -26,8 +26,7 @@ import numpy as np
 import tacit
 from benchmarks.timing import clock
 from tacit.data.clients import Clients
-from tacit.data.engines.cluster import from_cluster
-from tacit.data.engines.opening import from_files
+from tacit.data.engines.opening import from_files, from_table
 from tacit.data.engines.statements import (
     DUCKDB,
     NUMBER,
@@ -190,7 +189,7 @@ def cluster_work(case: str, folder: Path) -> tuple[Callable[[], object], Callabl
         ray.init(logging_level="ERROR", log_to_driver=False)
         dataset = ray.data.read_parquet(str(folder)).select_columns(columns)
         bare = dataset.map_batches(row_numbers, batch_format="pyarrow", batch_size=None)
-        return partial(from_cluster(dataset, client="site").counts_in, edges), bare.take_all
+        return partial(from_table(dataset, client="site").counts_in, edges), bare.take_all
     from pyspark.sql import SparkSession  # noqa: PLC0415 -- an extra
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -200,7 +199,7 @@ def cluster_work(case: str, folder: Path) -> tuple[Callable[[], object], Callabl
     frame = session.read.parquet(str(folder)).select(columns)
     if case == "Spark, a round":
         bare = frame.mapInArrow(lambda batches: map(row_numbers, batches), "rows bigint")
-        return partial(from_cluster(frame, client="site").counts_in, edges), (
+        return partial(from_table(frame, client="site").counts_in, edges), (
             lambda: bare.groupBy().sum().collect()
         )
     frame.createOrReplaceTempView("scored")

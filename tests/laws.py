@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
+from tacit import Clients, DataError, evaluate
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import Protocol
@@ -57,3 +60,42 @@ def test_the_privacy_law_has_power() -> None:
     other = {"positives": np.array([9]), "residuals": np.array([0])}
     with pytest.raises(AssertionError, match="without noise"):
         loss_between(queries[-1][1], other, quiet)
+
+
+LABELS = np.arange(60) % 2
+TINY = {
+    "five": Clients.from_arrays([0.1, 0.4, 0.35, 0.8, 0.9], [0, 0, 1, 1, 1]),
+    "five clients": Clients.from_arrays([0.1, 0.4, 0.35, 0.8, 0.9], [0, 0, 1, 1, 1], range(5)),
+    "two": Clients.from_arrays([0.2, 0.7], [0, 1], [0, 1]),
+    "positives": Clients.from_arrays(np.linspace(0, 1, 60), LABELS * 0 + 1),
+    "negatives": Clients.from_arrays(np.linspace(0, 1, 60), LABELS * 0, range(60)),
+    "equal": Clients.from_arrays(np.full(60, 0.5), LABELS, np.arange(60) % 7),
+    "zeros": Clients.from_arrays(np.zeros(60), LABELS),
+}
+"""Few records, one class alone, and one score."""
+
+
+@pytest.mark.parametrize("name", CONVERSATIONS)
+def test_tiny_data_never_give_confident_nonsense(name: str) -> None:
+    """No figure, a warning about the classes, a wide error, or a value near the exact one."""
+    case = PROTOCOLS[name]
+    for data, tiny in TINY.items():
+        if tiny.count < case.law_traits.min_clients:
+            continue
+        clients = case.fitted(tiny)
+        protocol = case.sized_for(clients)
+        for seed in range(2):
+            try:
+                result = evaluate(clients, protocol, seed=seed)
+            except DataError as refusal:
+                assert "undefined without both classes" in str(refusal), data
+                continue
+            json.dumps(result.to_dict(), allow_nan=False)
+            rows, said = result.to_rows(), " ".join(result.warnings)
+            value, error = result.estimate.value, result.estimate.standard_error
+            if not result.has_signal:
+                assert "not enough signal" in said or "no figure" in said, data
+                assert (result.figure, "not enough signal") in rows, data
+            elif "smaller class" not in said and "came out as" not in said and error < 0.1:
+                assert data not in ("positives", "negatives") or "auc" not in result.to_dict()
+                assert abs(value - protocol.exact(clients)) < 5 * error + 1e-6, data

@@ -57,9 +57,8 @@ def test_a_run_has_figures_and_files(store: Path, result: tacit.Evaluation, tmp_
     assert (data.metrics["tacit.epsilon"], data.metrics["tacit.clients"]) == (1.0, 4.0)
     assert data.tags["tacit.protocol"] == "score-histogram"
     assert data.tags["tacit.adjacency"] == "record"
-    folder = Path(
-        mlflow().artifacts.download_artifacts(run_id=run.info.run_id, artifact_path="tacit")
-    )
+    kept = {"run_id": run.info.run_id, "artifact_path": "tacit"}
+    folder = Path(mlflow().artifacts.download_artifacts(**kept))
     (read,) = read_documents([str(folder / "result.json")], Result.of)
     assert read.estimate.value == result.auc.value
     assert (folder / "report.html").read_text().startswith("<!DOCTYPE html>")

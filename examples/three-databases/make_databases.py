@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -88,6 +89,8 @@ def start_postgres(folder: Path, port: int = PORT) -> str:
 def stop_postgres(folder: Path) -> None:
     """Stop the server that ``start_postgres`` started, and remove its data."""
     note = folder / "postgres"
+    if not note.exists():
+        sys.exit("no server of PostgreSQL was started from here")
     data = Path(note.read_text(encoding="utf-8"))
     as_server(data, program("pg_ctl") or "pg_ctl", "-D", str(data), "-m", "fast", "-w", "stop")
     shutil.rmtree(data.parent, ignore_errors=True)
@@ -126,6 +129,8 @@ def fill_duckdb(file: Path, table: pa.Table) -> None:
 
 def main(folder: Path) -> None:
     """Write all three parties' records into their folders."""
+    if find_spec("psycopg") is None:
+        sys.exit("the driver of PostgreSQL is not installed: pip install 'tacit[postgres]'")
     tables = {name: records(seed, *size) for seed, (name, size) in enumerate(HOSPITALS.items())}
     for name in HOSPITALS:
         (folder / name).mkdir(parents=True, exist_ok=True)

@@ -40,7 +40,8 @@ def clients_of(records: Any, **columns: Any) -> Clients:
         Ibis; a pair of arrays of shape (M,), or a triple with client ids; a mapping of client names
         to tables, or of columns to arrays; a sequence of tables, a client each; a file name, or
         several, a client each.
-    columns : score, label, client, unit and person, as ``evaluate`` takes them.
+    columns : score, label, client, unit and person, as ``evaluate`` takes them; ``group`` and
+        ``group_names``, the column of private groups and their agreed names.
 
     Raises
     ------
@@ -61,9 +62,10 @@ def clients_of(records: Any, **columns: Any) -> Clients:
     listed = [records] if isinstance(records, str | os.PathLike) else records
     if isinstance(listed, Sequence) and listed:
         if all(isinstance(each, str | os.PathLike) for each in listed):
-            from tacit.data.reading import read  # noqa: PLC0415 -- slow to import
+            from tacit.data.reading import FileColumns, read_columns  # noqa: PLC0415 -- slow
 
-            return read(listed, **columns)
+            grouped = columns.pop("group", None), columns.pop("group_names", ())
+            return read_columns(FileColumns(**columns).of_files(listed, *grouped))[0]
         if all(map(_is_table, listed)):
             return _of_mapping(dict(enumerate(listed)), **columns)
     if isinstance(records, tuple) and len(records) in (PAIR, TRIPLE):
@@ -89,13 +91,9 @@ def _of_frame(frame: Any, **columns: Any) -> Clients:
     """One table, in memory or where it is."""
     if not _is_on_cluster(frame):
         return Clients.from_frame(frame, **columns)
-    if _package(frame) == "ibis":
-        from tacit.data.engines.opening import from_ibis  # noqa: PLC0415 -- slow to import
+    from tacit.data.engines.opening import from_table  # noqa: PLC0415 -- slow to import
 
-        return from_ibis(frame, **columns)
-    from tacit.data.engines.cluster import from_cluster  # noqa: PLC0415 -- slow to import
-
-    return from_cluster(frame, **columns)
+    return from_table(frame, **columns)
 
 
 def _of_mapping(records: Mapping[Any, Any], **columns: Any) -> Clients:
@@ -154,6 +152,7 @@ def evaluate(
     client: str | None = None,
     unit: str | None = None,
     person: str | None = None,
+    group: str | None = None,
     per_person: int | None = None,
     missing_epsilon: float | None = None,
     state: tp.ClientState | None = None,
@@ -185,6 +184,7 @@ def evaluate(
         ``tacit.planning.planner`` chooses by.
     score, label, client, unit, person : the columns of frames and files, and the scores' unit.
         Without ``client`` a frame or file is one client.
+    group : the column of private groups, for a protocol that names them.
     per_person : where records say whose they are, the most records of a person that count at a
         client, 1 by default. They are drawn at random. Epsilon is then a person's, and the protocol
         runs with a part of it for each of these records (``tacit.running.spending``). A person with
@@ -245,7 +245,13 @@ def evaluate(
     if protocol is None and settings:
         listed = ", ".join(map(repr, settings))
         raise TypeError(f"unknown arguments {listed}: settings need the name of a protocol")
-    clients = clients_of(records, score=score, label=label, client=client, unit=unit, person=person)
+    columns: dict[str, Any] = {"score": score, "label": label, "client": client, "unit": unit}
+    if group is not None:
+        names = getattr(named, getattr(named, "categories_setting", ""), ())
+        if not names:
+            raise ValueError("group needs a protocol with the names of groups, as group_names")
+        columns |= {"group": group, "group_names": names}
+    clients = clients_of(records, person=person, **columns)
     choice: Choice | None = None
     if named is None:
         most = spending.unit_of(clients, per_person)

@@ -15,7 +15,7 @@ from pyarrow.csv import write_csv
 from tacit.data.categories import Categories
 from tacit.data.clients import Clients
 from tacit.data.errors import DataError
-from tacit.data.reading import FileColumns, read_categories
+from tacit.data.reading import FileColumns, read_columns
 from tacit.data.scales import in_unit
 from tacit.results.saved.reading import check_result
 from tests.classified import CLASSES, GROUPS, class_clients, group_clients
@@ -105,7 +105,8 @@ def _two_classes(folder: Path, scores: str) -> Path:
 
 def classes_of(path: Path, names: Sequence[str] = ("a", "b"), unit: str | None = None) -> Clients:
     """Records with scores in the columns a and b."""
-    return read_categories(path, "label", names, FileColumns(label=None, unit=unit), ("a", "b"))
+    columns = FileColumns(label=None, unit=unit)
+    return read_columns(columns.of_files(path, "label", names, ("a", "b")))[0]
 
 
 def test_every_column_is_in_the_named_unit(files: Path) -> None:
@@ -131,4 +132,4 @@ def test_files_that_do_not_fit_are_refused(files: Path) -> None:
     with pytest.raises(DataError, match=r"from 0 to 100, got 130 in .*two\.csv, row 2 \(line 3\)"):
         classes_of(_two_classes(files, "40,130"), unit="percent")
     with pytest.raises(DataError, match=r"is none of .*: agree on every group"):
-        read_categories(files / "g0.csv", "ward", ["x", "y"], FileColumns())
+        read_columns(FileColumns().of_files(files / "g0.csv", "ward", ["x", "y"]))

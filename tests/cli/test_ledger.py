@@ -30,9 +30,8 @@ def spend(path: Path, cost: Cost, times: int, dataset: str = "registry") -> None
     with Ledger(path) as opened:
         for number in range(times):
             records = dataset.encode().ljust(32)
-            opened.debit(
-                Entry(dataset, records, "fedauc", "0", f"{dataset} {number}", bytes(32), cost)
-            )
+            session = f"{dataset} {number}"
+            opened.debit(Entry(dataset, records, "fedauc", "0", session, bytes(32), cost))
 
 
 @pytest.fixture
@@ -199,9 +198,8 @@ def test_no_cell_of_csv_is_a_formula(tmp_path: Path, name: str) -> None:
     """Whoever names a data set, or a protocol in a plan, writes into others' spreadsheets."""
     with pytest.raises(LimitError):
         spend(tmp_path / "ledger.db", Cost(0.1, adjacency=Adjacency.LABEL), 1, name)
-    (row,) = csv.DictReader(
-        io.StringIO(run("export", tmp_path / "ledger.db", "--format", "csv").stdout)
-    )
+    table = run("export", tmp_path / "ledger.db", "--format", "csv").stdout
+    (row,) = csv.DictReader(io.StringIO(table))
     assert row["dataset"] == (name if name == "registry" else f"'{name}")
     assert not any(str(cell).startswith(("=", "+", "-", "@")) for cell in row.values())
     assert float(row["epsilon"]) == 0.1

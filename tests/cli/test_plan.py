@@ -68,10 +68,3 @@ def test_a_wish_names_a_figure_and_how_near_it_must_be() -> None:
     assert "errors about these records' own net benefit at probability 0.2;" in result.stdout
     assert "For an error of 0.00102" in result.stdout
     assert "--protocol score-histogram" in result.stdout
-
-
-def test_help_says_what_each_trust_means() -> None:
-    result = terminal.run("plan", "--help")
-    for trust in ("each", "server-sees-scores", "secure-sum", "encrypted", "mpc"):
-        assert trust in result.stdout
-    assert "noise that the client" in result.stdout

@@ -94,7 +94,8 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
         ("--counts x.csv y.csv", "--counts cannot be used with FILES"),
         ("--counts x.csv --split 3", "--split needs records, and --counts has none"),
         ("x.csv --table t", "--table and --query need a database's address"),
-        ("duckdb://x", "a database needs --table or --query, one of them"),
+        ("duckdb://x", "a database needs a table or a query, one of them"),
+        ("python:ads.py:frame --table x", "python: needs none"),
         ("duckdb://x y.csv --table t", "must be the only one of FILES"),
         ("duckdb://x --table t --decimal ,", "--decimal needs files, not a database"),
         ("duckdb://x --table t --groups g --separator ;", "needs files, not a database"),
@@ -110,9 +111,6 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
             (f"--ledger north=first.db --ledger {text}", f"{ONCE} '{text}'")
             for text in ("north", "=north.db", "north=", "north=second.db")
         ),
-    ),
-    f"evaluate north.csv south.csv {DPAUC} --engine spu": (
-        ("", "computes nothing between clients"),
     ),
     "evaluate north.csv --protocol fedauc --trust mpc --epsilon 20 --allocation": (
         # the server knows no ranks here; the protocol that has allocations sends them all

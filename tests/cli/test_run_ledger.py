@@ -70,7 +70,7 @@ def test_a_run_is_debited_whole(folder: Path, monkeypatch: pytest.MonkeyPatch, f
 def test_what_no_debit_could_cover_is_refused_or_unlimited(tmp_path: Path) -> None:
     records, book = tacit.binormal_scores(200, 300, 0.8, seed=0), tmp_path / "budget.db"
     asked: dict[str, Any] = {"epsilon": 1, "ledger": book}
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match="`tacit ledger limit` makes one"):
         tacit.evaluate(records, **asked)
     limited(book, "one", math.inf)
     tacit.evaluate(records, **asked, exact=True)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tacit.data.engines.connections import DuckDBEngine
-from tacit.data.engines.statements import ConstantTable
+from tacit.data.engines.pieces import ConstantTable
 from tests.cli.examples import counts_file
 from tests.data.engines.test_duckdb import parts, table
 from tests.terminal import content_of, run

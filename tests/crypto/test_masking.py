@@ -7,8 +7,6 @@ from hashlib import sha256
 import numpy as np
 import pytest
 from Crypto.Util.number import isPrime
-from cryptography.hazmat.primitives.ciphers import Cipher
-from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -71,19 +69,6 @@ def test_the_logarithm_of_a_multiplier_is_uniform() -> None:
 
 def pairing(party: int, other: int) -> bytes:
     return sha256(b"%d %d" % (min(party, other), max(party, other))).digest()
-
-
-@pytest.mark.parametrize("bits", SIZES)
-def test_a_mask_is_its_stream(bits: int) -> None:
-    field, key = Field(bits), bytes(range(32))
-    stream = Cipher(ChaCha20(key, bytes(16)), mode=None).encryptor()
-    size = field.word_bytes
-    drawn = stream.update(bytes(20 * size))
-    expected = [
-        int.from_bytes(drawn[start : start + size], "little") for start in range(0, 20 * size, size)
-    ]
-    assert total_mask(key, 20, field).tolist() == expected
-    assert total_mask(key, 5, field).tolist() == expected[:5]
 
 
 def test_words_from_the_modulus_on_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

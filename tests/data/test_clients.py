@@ -181,15 +181,6 @@ def test_a_frame_that_arrow_cannot_hold_is_refused() -> None:
         Clients.from_frame({"score": [0.1], "label": [0]})
 
 
-def test_values_without_labels_make_clients() -> None:
-    clients = Clients.from_values([5, 3, 4], second=[4, 3, 5], client_ids=["b", "a", "b"])
-    np.testing.assert_array_equal(clients.scores, [3.0, 5.0, 4.0])
-    np.testing.assert_array_equal(np.asarray(clients.second), [3.0, 4.0, 5.0])
-    assert clients.labels.dtype == np.int8
-    assert not clients.labels.any()
-    assert Clients.from_values([1.0, 2.0]).second is None
-
-
 def test_a_record_is_named_by_its_client_and_row() -> None:
     clients = three()
     assert [clients.location(record) for record in (0, 3)] == ["a, row 1", "b, row 3"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 
 from tacit.ledger import entries
 from tacit.ledger.accounts import Amount, Window, amount
-from tacit.ledger.ledger import Ledger, canonical_records
+from tacit.ledger.ledger import Ledger
 from tacit.privacy.composition import largest_rho
 from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 
@@ -248,14 +249,6 @@ def test_all_limits_of_a_data_set_hold(ledger: Ledger, clock: Clock) -> None:
         ledger.debit(asked("3"))
 
 
-def test_limits_are_of_one_data_set(ledger: Ledger) -> None:
-    for name in ("one", "two"):
-        ledger.limit(name, 1.0)
-        ledger.debit(asked(name, dataset=name, fingerprint=name[:1].encode() * 32))
-    assert ledger.datasets() == ["one", "two"]
-    assert [ledger.spending(name)[0].epsilon for name in ("one", "two")] == [1.0, 1.0]
-
-
 def test_concentrated_sums_allow_more_small_debits(path: Path) -> None:
     small = Cost(0.1, adjacency=RECORD)
     fitting = {}
@@ -320,8 +313,9 @@ def test_a_refusal_is_noted_once_for_a_session_and_step(ledger: Ledger) -> None:
 def test_order_and_dtype_do_not_matter(order: list[int], dtype: Any) -> None:
     scores = np.array([0.1, 0.1, 0.3, -0.0, 1.0, 0.3, 0.5, 0.25])
     labels = np.array([0, 1, 1, 0, 1, 0, 0, 1], dtype=dtype)
-    expected = canonical_records(np.abs(scores), labels.astype(np.int64))
-    assert canonical_records(scores[order], labels[order]) == expected
+    with tempfile.TemporaryDirectory() as folder, Ledger(f"{folder}/book.db") as ledger:
+        expected = ledger.fingerprint(np.abs(scores), labels.astype(np.int64))
+        assert ledger.fingerprint(scores[order], labels[order]) == expected
 
 
 def test_any_change_matters(path: Path) -> None:
@@ -353,9 +347,9 @@ def test_any_change_matters(path: Path) -> None:
         ([[math.nan]], "finite numbers"),
     ],
 )
-def test_what_is_no_table_is_refused(columns: list[Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        canonical_records(*[np.array(column) for column in columns])
+def test_what_is_no_table_is_refused(path: Path, columns: list[Any], message: str) -> None:
+    with Ledger(path) as ledger, pytest.raises(ValueError, match=message):
+        ledger.fingerprint(*[np.array(column) for column in columns])
 
 
 def test_neither_records_nor_asks_are_in_the_book(path: Path) -> None:
@@ -363,14 +357,12 @@ def test_neither_records_nor_asks_are_in_the_book(path: Path) -> None:
     query = b"ranks of your records: 17, 42"
     with Ledger(path) as ledger:
         ledger.limit("registry", 1.0)
-        entry = asked(
-            fingerprint=ledger.fingerprint(scores, labels), request=entries.request_digest(query)
-        )
-        ledger.debit(entry)
+        records, request = ledger.fingerprint(scores, labels), entries.request_digest(query)
+        ledger.debit(asked(fingerprint=records, request=request))
         stored = b"".join(file.read_bytes() for file in path.parent.iterdir())
-    plain = canonical_records(scores, labels)
-    digests = (entries.request_digest(plain), entries.request_digest(query))
-    assert not any(secret in stored for secret in (scores.tobytes(), plain, query, *digests))
+    assert not any(
+        secret in stored for secret in (scores.tobytes(), query, entries.request_digest(query))
+    )
 
 
 def test_only_the_owner_may_read(path: Path) -> None:

@@ -16,7 +16,7 @@ from tacit.data.errors import DataError
 from tacit.data.reading import RecordFiles
 from tacit.local import drawing as module
 from tacit.local.drawing import Drawing, evaluate_one_record_clients
-from tacit.local.summing import in_one_process, in_processes
+from tacit.local.summing import in_processes
 from tacit.metrics.ranking import auc
 from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.devices import ReportsByInput
@@ -54,18 +54,6 @@ def test_the_same_numbers_however_the_files_are_cut(tmp_path: Path, case: Case) 
     assert len({float(result.estimate.value) for result in results}) == 1
     other = evaluate_one_record_clients(written(tmp_path, 3000), protocol, seed=4)
     assert other.estimate.value != results[0].estimate.value
-
-
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_blocks_add_up_in_any_order(tmp_path: Path, case: Case) -> None:
-    drawing = Drawing(written(tmp_path, 3000), protocol_of(*case), seed=5)
-    told: list[int] = []
-    whole = in_one_process(drawing.vector, drawing.blocks, told.append)
-    backwards = sum(drawing.vector(block) for block in reversed(range(drawing.blocks)))
-    assert np.array_equal(whole, backwards)
-    assert told == [1] * 5
-    assert drawing.devices.reported(drawing.query, drawing.counts(whole)) <= 3000
 
 
 def test_processes_add_up_the_same(tmp_path: Path) -> None:

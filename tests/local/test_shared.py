@@ -101,8 +101,6 @@ RANGE = r"values must be in \[0, 1\], got 1.5 in b, row 2; set the domain by pub
     [
         (TwoRoundAUC(1.0), VALUES, r"in \[0, 1\].* got 1.5 in b, row 2; name their unit"),
         (HierarchicalAUC(1.0), VALUES, r"in \[0, 1\].* got 1.5 in b, row 2; name their unit"),
-        (TwoRoundAUC(1.0, "public"), ONE_CLASS, "got 2 positive and 0 negative records"),
-        (HierarchicalAUC(1.0), ONE_CLASS, "got 2 positive and 0 negative records"),
         (PairedUStatistic("gini", 1.0), VALUES, RANGE),
         (UStatistic("gini", 1.0), VALUES, RANGE),
         (UStatistic("auc(domain=scaled)", 1.0), VALUES, RANGE),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tacit.arrays import Integers
 from tacit.collecting.campaign import concluded, stage_query
+from tacit.data.engines import adding
 from tacit.data.errors import DataError
 from tacit.data.reading import RecordFiles
 from tacit.local import summing
@@ -52,38 +52,23 @@ def test_reports_that_no_device_sends_are_counted_in_an_error() -> None:
         summing.column_counts(terms.reports, query, pa.array([bad, good, bad]))
 
 
-class Batches:
-    """Record batches with the methods of Spark's frames and Ray's datasets that sums call."""
-
-    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
-        self.batches = list(batches)
-
-    def mapInArrow(self, function: Any, schema: str) -> Batches:  # Spark's name
-        return Batches(function(iter(self.batches)))
-
-    def toLocalIterator(self) -> Iterator[tuple[Any, ...]]:  # likewise
-        return iter([tuple(row.values()) for each in self.batches for row in each.to_pylist()])
-
-    def map_batches(self, function: Any, **_: Any) -> Batches:
-        tables = [function(pa.Table.from_batches([each])) for each in self.batches]
-        return Batches(batch for table in tables for batch in table.to_batches())
-
-    def iter_batches(self, **_: Any) -> Iterator[pa.Table]:
-        return (pa.Table.from_batches([each]) for each in self.batches)
-
-
 @pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary(2)], ids=str)
-def test_parts_of_record_batches_are_counted_on_both_clusters(kind: pa.DataType) -> None:
-    """Of batches that are slices, as Spark and Ray cut them, the others' values stay out."""
+def test_parts_of_record_batches_are_counted(kind: pa.DataType) -> None:
+    """Of batches that are slices, as clusters cut them, the others' values stay out."""
     payloads = pa.array([b"\1\0", b"\2\0", b"\2\0", b"\3\0", b"\1\0"], kind)
     whole = pa.RecordBatch.from_arrays([payloads], ["payload"])
-    frame = Batches([whole.slice(1, 2), whole.slice(3, 1)])
 
-    def rows(column: pa.Array) -> list[Integers]:
-        return [np.bincount(summing.payloads_in(column, 2)[:, 0], minlength=4)]
+    def counts(batch: pa.RecordBatch) -> pa.Table:
+        column = summing.payloads_in(batch.column(0), 2)
+        return adding.totals_of(np.bincount(column[:, 0], minlength=5))
 
-    assert summing._spark_total(frame, rows).tolist() == [0, 0, 2, 1]
-    assert summing._ray_total(frame, "payload", rows, 2).tolist() == [0, 0, 2, 1]
+    for batches in (
+        [whole.slice(1, 2), whole.slice(3, 1)],
+        [whole.slice(1, 1)] * 2 * adding.FAN_IN,
+    ):
+        rows = adding.combined(map(counts, batches), adding.TOTALS)
+        taken = np.concatenate([summing.payloads_in(each.column(0), 2)[:, 0] for each in batches])
+        assert adding.summed(rows).tolist() == np.bincount(taken, minlength=5).tolist()
 
 
 def test_without_the_extras_one_sentence_says_how_to_install_them(
@@ -91,11 +76,8 @@ def test_without_the_extras_one_sentence_says_how_to_install_them(
 ) -> None:
     for name in ("ray", "ray.data", "pyspark"):
         monkeypatch.setitem(sys.modules, name, None)
-    terms = terms_of()
     with pytest.raises(ImportError, match=r"pip install 'tacit\[ray\]'"):
         summing.in_ray(lambda block: np.zeros(1, dtype=np.int64), 1, lambda blocks: None)
-    with pytest.raises(ImportError, match=r"pip install 'tacit\[ray\]'"):
-        summing.RayReports(None).counts(terms.reports, stage_query(terms, []))
     with pytest.raises(ImportError, match=r"pip install 'tacit\[spark\]'"):
         summing.in_spark(None)
 
@@ -128,9 +110,11 @@ def spark() -> Iterator[tuple[summing.Summing, Callable[[Payloads], Any]]]:
         .getOrCreate()
     )
 
-    def stage(payloads: Payloads) -> summing.SparkReports:
+    def stage(payloads: Payloads) -> summing.ClusterReports:
         rows = [(bytearray(each),) for each in payloads]
-        return summing.SparkReports(session.createDataFrame(rows, "payload binary").repartition(5))
+        return summing.ClusterReports(
+            session.createDataFrame(rows, "payload binary").repartition(5)
+        )
 
     yield summing.in_spark(session), stage
     session.stop()
@@ -141,8 +125,10 @@ def ray() -> Iterator[tuple[summing.Summing, Callable[[Payloads], Any]]]:
     module = pytest.importorskip("ray", reason="the extra ray is not installed")
     module.init(num_cpus=2, object_store_memory=2**28, include_dashboard=False)
 
-    def stage(payloads: Payloads) -> summing.RayReports:
-        return summing.RayReports(module.data.from_arrow(payload_table(payloads)).repartition(5))
+    def stage(payloads: Payloads) -> summing.ClusterReports:
+        return summing.ClusterReports(
+            module.data.from_arrow(payload_table(payloads)).repartition(5)
+        )
 
     yield summing.in_ray, stage
     module.shutdown()

@@ -70,16 +70,6 @@ def test_the_placement_variance_is_that_of_records_thrown_into_their_cells(
     assert np.var(areas) == pytest.approx(stated, rel=0.13)
 
 
-def test_the_sampling_variance_of_fine_cells_is_delongs() -> None:
-    rng = np.random.default_rng(2)
-    labels = rng.integers(0, 2, 2000).astype(np.int8)
-    scores = np.floor(50 * np.clip(rng.normal(0.4 + 0.2 * labels, 0.2), 0, 0.999))
-    positives = np.bincount(scores[labels == 1].astype(int), minlength=50)
-    negatives = np.bincount(scores[labels == 0].astype(int), minlength=50)
-    stated = float(curves.cell_sampling_variance(positives, negatives))
-    assert stated == pytest.approx(auc_with_variance(scores, labels)[1], rel=0.01)
-
-
 def test_noise_leaves_no_sampling_variance_of_almost_nothing() -> None:
     """400 records in 256 cells under noise of 8 errors a cell: a quarter has no variance left."""
     rng = np.random.default_rng(3)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import product
 
 import numpy as np
 import pytest
@@ -42,18 +41,6 @@ def stairs(weights: Floats, widths: list[int], epsilon: list[float]) -> Staircas
     return StaircaseDraws(weights, np.array(widths), inner, np.array(epsilon))
 
 
-def enumerated(law_of: list[tuple[float, Floats]], normal: float, reach: float) -> float:
-    """The probability of staying within the reach, over all outcomes of all draws."""
-    inside = 0.0
-    likely = [[(w * z, p) for z, p in zip(OUTCOMES, c, strict=True) if p > 1e-9] for w, c in law_of]
-    for outcome in product(*likely):
-        total = sum(value for value, _ in outcome)
-        chance = math.prod(p for _, p in outcome)
-        ends = scipy.special.ndtr([(-reach - total) / normal, (reach - total) / normal])
-        inside += chance * float(ends[1] - ends[0])
-    return inside
-
-
 @pytest.mark.parametrize("scale", [0.15, 0.5, 3.0])
 def test_moments_of_whole_laplace_draws_are_those_of_all_outcomes(scale: float) -> None:
     draws, chances = WholeLaplaceDraws(np.array([2.0]), scale, 3), laplace_chances(scale)
@@ -81,17 +68,6 @@ def test_characteristic_functions_are_those_of_all_outcomes(width: int, epsilon:
 def test_the_variance_of_stairs_is_the_mechanism_s(width: int, epsilon: float) -> None:
     made = stairs(np.array([0.5, 2.0]), [width, width], [epsilon, epsilon]).variance
     assert float(made) == pytest.approx(4.25 * float(Staircase(width, epsilon).variance))
-
-
-@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99])
-def test_the_reach_covers_as_all_outcomes_say(level: float) -> None:
-    wide, normal = stairs(np.array([1.0]), [9], [5.0]), 0.4
-    law = ErrorLaw((wide, WholeLaplaceDraws(np.array([3.0]), 0.25)))
-    reach = float(law.reach(np.array(normal), level))
-    outcomes = [(1.0, staircase_chances(9, 5.0)), (3.0, laplace_chances(0.25))]
-    assert enumerated(outcomes, normal, reach) == pytest.approx(level, abs=2e-3)
-    wrong = float(law.reach(np.array(normal), level)) * 0.7
-    assert abs(enumerated(outcomes, normal, wrong) - level) > 2e-3
 
 
 def test_replicates_have_their_own_laws_in_any_groups() -> None:

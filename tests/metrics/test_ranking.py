@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy.stats import multivariate_normal, norm, rankdata, spearmanr
 
 from tacit.metrics import ranking
@@ -22,6 +21,7 @@ from tacit.metrics.ranking import (
     plug_in_variance,
     rank_correlation,
 )
+from tests.protocols.fedauc.test_comparing import two_models
 
 TIED = st.integers(0, 6).map(float)
 ANY_SIZE = st.floats(-1e300, 1e300)
@@ -100,17 +100,6 @@ def test_plug_in_variance_takes_a_noisy_auc_as_the_nearest(outside: Any, edge: A
     assert plug_in_variance(outside, 20, 30) == plug_in_variance(edge, 20, 30) == 0.0
 
 
-def two_models(
-    rate: float, first: float, second: float, correlation: float, records: int, seed: int
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    rng = np.random.default_rng(seed)
-    labels = (np.arange(records) < rate * records).astype(np.int8)
-    covariance = [[1, correlation], [correlation, 1]]
-    noise = rng.multivariate_normal([0, 0], covariance, records)
-    means = np.sqrt(2) * norm.ppf([first, second])
-    return *(noise + labels[:, np.newaxis] * means).T, labels
-
-
 @pytest.mark.parametrize("corner", [(0.5, -0.3, 0.4), (0.0, 0.0, 0.5), (2.0, 1.0, -0.4)])
 def test_the_excess_is_that_of_a_bivariate_normal(corner: tuple[float, float, float]) -> None:
     one, two, correlation = corner
@@ -127,7 +116,8 @@ def test_the_plug_in_agrees_with_delong_where_its_model_holds(
     rate: float, areas: tuple[float, float], correlation: float
 ) -> None:
     """Within 12 % in standard error; DeLong's own from 4,000 records errs by about 3 %."""
-    first, second, labels = two_models(rate, *areas, correlation, 4000, seed=1)
+    clients = two_models(4000, 1, correlation, rate, areas, seed=1)
+    first, second, labels = clients.scores, np.asarray(clients.second), clients.labels
     ranks = [doubled_mid_ranks(scores) for scores in (first, second)]
     positives = int(labels.sum())
     variance = paired_plug_in_variance(

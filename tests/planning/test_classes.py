@@ -98,8 +98,3 @@ def test_the_command_plans_and_chooses(tmp_path: Path) -> None:
     assert "class v: AUC" in shown.stdout
     refused = run(main, [*columns, "--rescale", "0", "1"])
     assert "--rescale cannot be used with --scores" in refused.stderr
-
-
-def test_a_malicious_aggregator_is_declined_in_one_sentence() -> None:
-    with pytest.raises(tp.SettingError, match="has no setting 'adversary'"):
-        tp.protocol_of("encrypted-class-auc", {"adversary": "malicious"})

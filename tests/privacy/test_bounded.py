@@ -93,32 +93,6 @@ def test_every_draw_leads_to_the_report_it_should(epsilon: float, inputs: int, w
         np.testing.assert_allclose(variance / window.total, window.probabilities[place], rtol=1e-14)
 
 
-def worst_ratio(report: bounded.GridReport, numbers: list[float]) -> float:
-    """The largest ratio of a report's probability under two numbers, by counting all draws."""
-    size = report.window.total
-    variance = []
-    for number in numbers:
-        counts = np.zeros(report.window.outputs, dtype=np.int64)
-        for rounding in range(bounded.ROUNDING):
-            reports = report.answers(np.full(size, number), Counting(rounding))
-            counts += np.bincount(reports, minlength=counts.size)
-        variance.append(counts)
-    table = np.stack(variance)
-    return float((table.max(axis=0) / table.min(axis=0)).max())
-
-
-@pytest.mark.usefixtures("small_weights")
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0])
-@pytest.mark.parametrize("width", [1, 4])
-def test_no_two_numbers_are_told_apart_by_more_than_epsilon(epsilon: float, width: int) -> None:
-    """Exact, with coarse weights; and tight, so that a window 30 % too wide open is noticed."""
-    grid = np.array([0.0, 0.1, 0.5, 0.7, 1.0])
-    numbers = [0.0, 0.04, 0.1, 0.33, 0.5, 0.99, 1.0]
-    worst = worst_ratio(bounded.GridReport(epsilon, grid, width), numbers)
-    assert 0.9 * epsilon < np.log(worst) <= epsilon
-    assert np.log(worst_ratio(bounded.GridReport(1.3 * epsilon, grid, width), numbers)) > epsilon
-
-
 def test_replicates_are_a_leading_axis_and_no_noise_is_survived() -> None:
     window = bounded.SlidingWindow(1.0, 8, 3)
     places = np.arange(8)

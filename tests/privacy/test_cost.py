@@ -117,23 +117,6 @@ def test_never_below_the_exact_composition(
         assert composed_delta(times, each, spent.epsilon / 1.01) >= delta
 
 
-@settings(max_examples=30)
-@given(
-    budget=st.lists(st.floats(0.01, 2.0), min_size=1, max_size=6),
-    delta=st.sampled_from([0.0, 1e-9, 1e-6, 1e-3]),
-)
-def test_tightest_is_at_most_every_other(budget: list[float], delta: float) -> None:
-    releases = [pure(epsilon) for epsilon in budget]
-    tightest = compose(releases, delta)
-    assert tightest.delta <= delta
-    if len(releases) == 1:
-        assert tightest == releases[0]
-        return
-    for method in ("basic", "zcdp", "pld"):
-        other = compose(releases, delta, method)
-        assert tightest.epsilon <= other.epsilon * (1 + 1e-12)
-
-
 @pytest.mark.parametrize("method", ["pld", "tightest"])
 def test_a_delta_of_the_releases_counts(method: Method) -> None:
     """``1 - (1-delta)^2 (1-delta')``, with delta' that of the pure parts (the same paper)."""

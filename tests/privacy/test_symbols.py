@@ -16,7 +16,7 @@ from tacit.privacy.mechanisms.response import (
     flip_probability,
     response_variance,
 )
-from tacit.privacy.symbols import SymbolResponse, answer_epsilon, composed_delta, flip_labels
+from tacit.privacy.symbols import SymbolResponse, answer_epsilon, flip_labels
 from tests.privacy.reference import Scripted, drawn_probability
 
 SETTINGS = [
@@ -130,30 +130,6 @@ def test_labels_are_those_of_the_drawn_flips(shape: tuple[int, ...], replicates:
     np.testing.assert_array_equal(reported, np.where(flips, 1 - labels, labels))
     assert reported.dtype == np.int8
     np.testing.assert_array_equal(flip_labels(labels, 1.0, tp.NoNoise()), labels)
-
-
-QUESTIONS = [(0.5, 1e-3, 6), (1.0, 1e-6, 8), (2.0, 1e-2, 2), (5.0, 1e-6, 12), (1.0, 0.3, 1)]
-
-
-@pytest.mark.parametrize(("each", "answers", "epsilon"), [(0.4, 3, 0.7), (2.0, 5, 3.0), (1, 1, 2)])
-def test_composed_delta_is_the_divergence_of_all_outcomes(
-    each: float, answers: int, epsilon: float
-) -> None:
-    keep = math.exp(each) / (1 + math.exp(each))
-    expected = 0.0
-    for outcome in product((0, 1), repeat=answers):
-        first = math.prod(1 - keep if bit else keep for bit in outcome)
-        second = math.prod(keep if bit else 1 - keep for bit in outcome)
-        expected += max(0.0, first - math.exp(epsilon) * second)
-    assert composed_delta(each, answers, epsilon) == pytest.approx(expected, rel=1e-9, abs=1e-300)
-
-
-@pytest.mark.parametrize(("epsilon", "delta", "answers"), QUESTIONS)
-def test_an_answer_gets_as_much_as_delta_allows(epsilon: float, delta: float, answers: int) -> None:
-    each = answer_epsilon(epsilon, delta, answers)
-    assert composed_delta(each, answers, epsilon) <= delta
-    assert composed_delta(each * (1 + 1e-9), answers, epsilon) > delta
-    assert each > epsilon / answers
 
 
 def test_without_delta_epsilon_is_divided() -> None:

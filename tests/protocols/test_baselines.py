@@ -6,13 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from numpy.typing import NDArray
 
-from tacit import Clients, DataError, ExactAUC, evaluate
-from tacit.protocol import ClientState, NoNoise, Query, Ragged
-from tacit.protocols.baselines import _bits_in_bytes, _unpacked, share_plain_records
-from tests.federations import federations
+from tacit import Clients, ExactAUC, evaluate
+from tacit.protocol import Ragged
+from tacit.protocols.baselines import _bits_in_bytes, _unpacked
 
 Floats = NDArray[np.float64]
 
@@ -35,18 +33,6 @@ def test_the_interval_of_published_ratings_is_the_published_one() -> None:
     assert (low, high) == pytest.approx((0.83295, 0.95339), abs=5e-6)
 
 
-@given(clients=federations())
-@settings(max_examples=40, deadline=None)
-def test_labels_are_sent_as_bits_and_come_back(clients: Clients) -> None:
-    reply = share_plain_records.answer(
-        clients, Query(share_plain_records, ExactAUC()), NoNoise(), ClientState()
-    )
-    packed = reply["labels"]
-    assert isinstance(packed, Ragged)
-    assert packed.sizes.tolist() == [-(-size // 8) for size in clients.sizes]
-    np.testing.assert_array_equal(_unpacked(packed, clients.sizes), clients.labels)
-
-
 def test_a_client_sends_one_label_for_each_score() -> None:
     _, offsets = _bits_in_bytes(np.array([9], dtype=np.int64))
     short = Ragged(np.zeros(1, dtype=np.uint8), np.array([0, 1]))
@@ -66,8 +52,3 @@ def test_classes_told_apart_without_a_mistake_are_warned_of() -> None:
     result = evaluate(Clients.from_arrays([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1]), ExactAUC())
     assert result.auc.interval(about="population") == (1.0, 1.0)
     assert "the interval about the population is too narrow" in result.warnings[-1]
-
-
-def test_the_exact_auc_needs_both_classes() -> None:
-    with pytest.raises(DataError, match="got 2 positive and 0 negative records"):
-        evaluate(Clients.from_arrays([0.1, 0.5], [1, 1]), ExactAUC())

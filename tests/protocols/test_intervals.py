@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -94,16 +93,6 @@ def test_intervals_of_a_law_reach_replicates_and_the_population() -> None:
     assert math.hypot(result.sampling_error, result.standard_error) * 1.9 < wide.high - result.value
 
 
-@pytest.mark.parametrize("protocol", [tacit.FedAUC(8.0), tacit.DPAUC(8.0, 100)])
-def test_a_file_holds_the_draws_and_gives_the_same_intervals(protocol: tacit.Protocol) -> None:
-    result = tacit.evaluate(binormal_clients(300, 300, 3), protocol, seed=1)
-    read = tacit.Evaluation.from_dict(result.to_dict())
-    assert "draws" in result.to_dict()["auc"]
-    assert read.to_dict()["auc"] == result.to_dict()["auc"]
-    for level in (0.5, 0.99):
-        assert read.auc.interval(level) == result.auc.interval(level)
-
-
 RARE: dict[str, Protocol] = {
     "FedAUC": tacit.FedAUC(0.4),
     "FedAUC, randomised response": tacit.FedAUC(3.0, trust="local"),
@@ -139,33 +128,6 @@ def test_a_class_that_is_lost_in_the_noise_gives_no_figure(name: str) -> None:
         assert result.to_dict()["auc"]["value"] is None
         assert result.to_dict()["auc"]["interval"] == [None, None]
         assert any("not enough signal at this epsilon" in warning for warning in result.warnings)
-
-
-def test_two_rounds_give_no_figure_of_200_positives_among_20_000() -> None:
-    """A third of the runs gave one, and their intervals held the exact value in a quarter."""
-    results = repeat_results(one_percent(20_000), tacit.TwoRoundAUC(5.0), 20, seed=11)
-    assert np.isnan(results.value).all()
-
-
-WARNED: dict[str, Any] = {
-    "FedAUC": tacit.FedAUC(1.1),
-    "DPAUC": tacit.DPAUC(2.2),
-    "ScoreHistogram": tacit.ScoreHistogram("secure-sum", epsilon=1.2),
-}
-
-
-@pytest.mark.parametrize("name", list(WARNED))
-def test_a_class_that_hardly_passes_is_warned_of(name: str) -> None:
-    """Some runs give no figure; of the others, those with a class near the threshold say so."""
-    clients = one_percent(4_000)
-    results = [evaluate(clients, WARNED[name], seed=seed) for seed in range(20)]
-    warned = [
-        result.has_signal and any("the interval is too narrow" in text for text in result.warnings)
-        for result in results
-    ]
-    silent = [not result.has_signal for result in results]
-    assert any(warned)
-    assert any(silent)
 
 
 def test_few_cells_of_a_rare_class_are_covered() -> None:

@@ -25,16 +25,12 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
     ],
     "fedauc": [
         ({"epsilon": 0.0}, "epsilon must be positive and finite, got 0.0"),
-        ({"epsilon": float("nan")}, "epsilon must be positive and finite, got nan"),
         ({"epsilon": 1e-9}, "epsilon must be at least 0.001, got 1e-09"),
         ({"trust": "mpc(alpha=1)"}, "alpha must be between 0 and 1, both excluded, got 1.0"),
         ({"trust": "secure-sum(dropouts=0.2)"}, "needs every client that was ranked: dropouts"),
     ],
     "published-dpauc": [
         ({"thresholds": 1}, "thresholds must be between 2 and"),
-        ({"mechanism": "laplace(accounting=x)"}, "accounting must be one of ('tight', 'paper')"),
-        ({"mechanism": "laplace(points=x)"}, "points must be one of ('clamped', 'plain')"),
-        ({"mechanism": "laplace(delta=0.1)"}, "laplace has no parameter 'delta'"),
         ({"mechanism": "gaussian"}, "gaussian(delta=1e-6), must be between 0 and 1, both excluded"),
         ({"mechanism": "gaussian(delta=1e-20)"}, "delta must be at least"),
         ({"mechanism": "randomised-response"}, "randomised response protects labels only"),
@@ -42,8 +38,6 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
     "published-fedauc": [
         ({"mechanism": "gaussian"}, "gaussian(delta=1e-6), must be between 0 and 1, both excluded"),
         ({"mechanism": "gaussian(delta=1e-20)"}, "delta must be at least"),
-        ({"mechanism": "laplace(delta=1e-6)"}, "laplace has no parameter 'delta'"),
-        ({"allocation": "adaptive(beta=0.3)"}, "adaptive has no parameter 'beta'"),
         ({"allocation": "fixed(sensitivity=big)"}, "must be local or global, got 'big'"),
         ({"allocation": "fixed(alpha=1)"}, "alpha must be between 0 and 1"),
         ({"allocation": "orthogonal(beta=0)"}, "beta must be between 0 and 1"),
@@ -51,24 +45,18 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
     "published-histogram": [
         ({"buckets": 0}, "buckets must be at least 1, got 0"),
         ({"trust": "secure-sum(budget=both)"}, "budget must be split or sample, got 'both'"),
-        ({"trust": "local(budget=sample)"}, "local has no parameter 'budget'"),
-    ],
-    "published-ustatistic": [
-        ({"kernel": "auc"}, "kernel must be one of gini, collision, kendall, own")
     ],
     "hierarchical-auc": [
         ({"height": 0}, "height must be a whole number between 1 and 24, got 0"),
         ({"height": 25}, "height must be a whole number between 1 and 24, got 25"),
         ({"height": 6.5}, "height must be a whole number, got 6.5"),
         ({"levels": "every(delta=1)"}, "delta must be between 0 and 1, both excluded, got 1.0"),
-        ({"levels": "every"}, "levels: every needs delta"),
     ],
     "paired-ustatistic": [
         (PAIRED | {"matchings": -1}, "matchings must be a whole number from 1 to 65536, got -1"),
         (PAIRED | {"matchings": 1.5}, "matchings must be a whole number, got 1.5"),
         (PAIRED | {"matchings": 10**22}, "a whole number from 1 to 65536, got 1000"),
         ({"kernel": "kendall", "noise": "randomised-response"}, "flips values of 0 and 1"),
-        ({"kernel": "auc(low=0, high=2)"}, "kernel: auc has no parameter 'low'"),
         ({"kernel": "gini(low=1)"}, "from a lower to a higher end, got 1.0 to 1.0"),
         ({"kernel": "gini", "epsilon": 0.05, "noise": "shared"}, "a scale of at most 65536"),
     ],
@@ -82,7 +70,6 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"epsilon": 0.001, "classes": MANY}, "shared noise has a scale of at most"),
     ],
     "score-histogram": [
-        ({"trust": "local(dropouts=0.2)"}, "local has no parameter 'dropouts'"),
         ({"trust": "secure-sum(dropouts=0.1)"}, "secure-sum(dropouts=0.1) needs an epsilon"),
         ({"trust": "local"}, "local needs an epsilon"),
         ({"epsilon": 1.0, "height": 0}, "height must be from 1 to 24, got 0"),
@@ -94,12 +81,10 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"epsilon": 1.0, "thresholds": (0.5,) * 51}, "1 to 50, got 51"),
     ],
     "grouped-histogram": [
-        ({"trust": "local"}, "trust must be one of secure-sum, each, exact-sum"),
         ({"group_names": ()}, "group_names must be 1 to 200 names that differ, got 0"),
         ({"group_names": ("a", "a")}, "names that differ, got 2: a, a"),
         ({"thresholds": (1.5,)}, "thresholds must be between 0 and 1, got 1.5"),
     ],
-    "missing-records": [({"trust": "local"}, "trust must be one of secure-sum, each")],
     "encrypted-auc": [
         ({"thresholds": 4}, "thresholds must be at least 5, got 4"),
         ({"most_records": 1}, "most_records must be from 2 to 4294967296"),
@@ -113,7 +98,6 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
     ],
     "published-fhe": [
         ({"scheme": "bfv(adversary=rude)"}, "adversary must be semi-honest or malicious"),
-        ({"scheme": "ckks(adversary=malicious)"}, "ckks has no parameter 'adversary'"),
         ({"thresholds": 4}, "thresholds must be at least 5, got 4"),
         ({"thresholds": 910}, "from 5 to 909 products, got 910"),
         ({"thresholds": 227, "scheme": CHECKED}, "from 5 to 909 products, got 912"),

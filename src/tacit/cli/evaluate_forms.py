@@ -16,11 +16,11 @@ import click
 import tacit
 from tacit.cli.record_options import ledger_rows, printed_doubts
 from tacit.cli.shell import JsonOutput, check_signal, refuse
-from tacit.cli.sources import files_in_memory, say_left_out, stored_source
+from tacit.cli.sources import files_in_memory, read_asked, say_left_out, stored_source
 from tacit.data.categories import Groups
 from tacit.data.clients import Clients
 from tacit.data.engines.stored import StoredGroups
-from tacit.data.reading import FileColumns, check_classes, read_categories
+from tacit.data.reading import FileColumns
 from tacit.output import PictureFile
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import kind_of
@@ -115,11 +115,7 @@ def read_classes(asked: SimpleNamespace, columns: FileColumns, names: tuple[str,
     label, without = columns.label, replace(columns, label=None)
     if not isinstance(label, str):
         raise click.UsageError("with --scores all files have one column of labels")
-    check_classes(asked.scores, names)
-    stored = stored_source(asked, without, label, names, asked.scores, only_counts=True)
-    if stored is not None:
-        return stored
-    return read_categories(files_in_memory(asked.files), label, names, without, asked.scores)
+    return read_asked(asked, without, label, names, asked.scores, only_counts=True)
 
 
 def category_names(

@@ -12,7 +12,12 @@ import click
 from tacit.cli.shell import complain, progress_of, refuse
 from tacit.data.clients import Clients
 from tacit.data.columns import check_rule
-from tacit.data.engines.opening import files_of, is_address, stored_clients
+from tacit.data.engines.opening import (
+    DatabaseTable,
+    files_of,
+    is_address,
+    stored_clients,
+)
 from tacit.data.engines.stored import StoredClients
 from tacit.data.form import PLAIN
 from tacit.data.reading import FileColumns, read_columns
@@ -44,14 +49,11 @@ def check_places(params: Mapping[str, Any]) -> None:
     addresses = [file for file in files if is_address(file)]
     if addresses and len(files) > 1:
         raise click.UsageError("a database's address must be the only one of FILES")
-    named = [params[name] for name in ("table", "query") if params[name] is not None]
-    if named and not addresses:
+    if not addresses and (params["table"], params["query"]) != (None, None):
         raise click.UsageError(
             "--table and --query need a database's address, as postgresql://user@host/database or "
             "duckdb://file"
         )
-    if addresses and len(named) != 1:
-        raise click.UsageError("a database needs --table or --query, one of them")
 
 
 def stored_source(
@@ -67,20 +69,24 @@ def stored_source(
     Parameters
     ----------
     asked : the options of the command.
-    columns, group, scores, only_counts : as ``stored_clients`` takes them.
-    names : the agreed names of groups or classes.
+    columns : what they say of records; where it differs between files these are read into memory.
+    group, scores : as ``FileColumns.of_files`` takes them.
+    names : the agreed names of groups or classes; without these a public group's are read off.
+    only_counts : whether the records are only counted.
     """
-    return stored_clients(
-        asked.files,
-        columns,
-        table=asked.table,
-        query=asked.query,
-        group=group,
-        group_names=tuple(names),
-        scores=scores,
-        only_counts=only_counts,
-        progress=partial(progress_of, label="records"),
-    )
+    if any(isinstance(value, Mapping) for value in vars(columns).values()):
+        return None
+    read, files = columns.of_files("", group, names, scores)[""], asked.files
+    source = DatabaseTable(files[0], asked.table, asked.query) if is_address(files[0]) else files
+    return stored_clients(source, read, only_counts, partial(progress_of, label="records"))
+
+
+def read_asked(asked: SimpleNamespace, columns: FileColumns, *groups: Any, **more: Any) -> Clients:
+    """Clients as ``stored_source`` takes what is asked for, else with their records in memory."""
+    stored = stored_source(asked, columns, *groups, **more)
+    if stored is not None:
+        return stored
+    return read_columns(columns.of_files(files_in_memory(asked.files), *groups))[0]
 
 
 IN_MEMORY = "--separator or --decimal"
@@ -124,13 +130,8 @@ def read_source(
                 "--positive, --separator and --decimal need files of records, and --counts has none"
             )
         return _read_counted(asked, protocol, columns.unit)
-    called, names = group or (None, ())
     only_counts = protocol is None or protocol.one_count is not None
-    stored = stored_source(asked, columns, called, names, (), only_counts)
-    if stored is not None:
-        return protocol, stored
-    files = files_in_memory(asked.files)
-    return protocol, read_columns(columns.of_files(files, called, names))[0]
+    return protocol, read_asked(asked, columns, *(group or ()), only_counts=only_counts)
 
 
 def counted_once(protocol: Protocol) -> OneCount:

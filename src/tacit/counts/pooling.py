@@ -312,16 +312,16 @@ def _kept_ends(single: NDArray[np.bool_], even: Integers) -> Integers:
     even : ends at equal distances, the last of which is the number of leaves, shape (B,).
     """
     tied = np.flatnonzero(single)
-    kept = np.unique(np.concatenate([tied, tied + 1]))
-    kept = kept[(kept > 0) & (kept < single.size)]
-    if not kept.size or kept.size >= even.size - 1:
+    tied_ends = np.unique(np.concatenate([tied, tied + 1]))
+    tied_ends = tied_ends[(tied_ends > 0) & (tied_ends < single.size)]
+    if not tied_ends.size or tied_ends.size >= even.size - 1:
         return even
-    others = np.setdiff1d(even[:-1], kept)
-    left_out = kept.size - (even.size - 1 - others.size)
+    others = np.setdiff1d(even[:-1], tied_ends)
+    left_out = tied_ends.size - (even.size - 1 - others.size)
     if left_out:
         dropped = np.unique(np.linspace(0, others.size - 1, left_out).round().astype(np.int64))
         others = np.delete(others, dropped)
-    return np.concatenate([np.union1d(kept, others), even[-1:]])
+    return np.concatenate([np.union1d(tied_ends, others), even[-1:]])
 
 
 def product_variance(pool: Pooled) -> Floats:

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.arrays import Integers
+from tacit.crypto.multisets import enciphered_sums, word_of
 from tacit.data.errors import DataError
 from tacit.data.units import ENDS_OF_LOG_ODDS, LOG_ODDS, RANGES, check_unit
 
@@ -134,6 +136,27 @@ def _refuse_first(
 def columns_of(clients: Any) -> dict[str, Any]:
     """What clients say of each record, by name."""
     return {name: getattr(clients, name) for name in COLUMNS}
+
+
+def record_sums(key: bytes, clients: Any) -> Integers:
+    """``enciphered_sums`` of what records say, and of whose they are, too, shape (2, 5).
+
+    Parameters
+    ----------
+    key : of the sums.
+    clients : of which there is one, or a batch of all.
+    """
+    known = clients.categories
+    # beside scores of every class, those of two classes read 0 in memory and not elsewhere
+    by_class = None if known is None else known.scores
+    said: list[NDArray[Any]] = [clients.scores, clients.labels] if by_class is None else []
+    said += [] if clients.second is None else [clients.second]
+    said += [] if known is None else [known.of_record]
+    said += [] if by_class is None else [*by_class.T]
+    whose = [] if clients.count == 1 else [word_of(clients.client_of_record)]
+    if clients.persons is not None:
+        whose += [*clients.persons.view("<u8").reshape(-1, clients.persons.itemsize // 8).T]
+    return enciphered_sums(key, [*map(word_of, said)], whose)
 
 
 def check_sizes(columns: dict[str, Any]) -> None:

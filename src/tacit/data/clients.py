@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.arrays import Floats
+from tacit.crypto.multisets import digests_of
 from tacit.data import checking
 from tacit.data.categories import Categories
 from tacit.data.errors import DataError
@@ -209,6 +210,8 @@ class Clients:
         missing: Literal["refuse", "drop"] = "refuse",
         *,
         form: FileForm = PLAIN,
+        group: str | None = None,
+        group_names: Sequence[str] = (),
     ) -> Clients:
         """Clients from a pandas, polars or Arrow table (anything with an Arrow stream).
 
@@ -222,11 +225,13 @@ class Clients:
         person : the column that names whose record it is; None where nothing is said.
         form : how values are written that are text, such as the words for labels.
         missing : what is done with records without a score or label, as ``tacit.read`` takes it.
+        group, group_names : the column of private groups, and their agreed names.
         """
         # imports of Arrow are slow, and clients may be of arrays
         tables, reading = map(import_module, ("tacit.data.tables", "tacit.data.reading"))
         drop = reading.check_rule(missing)
-        named = reading.Columns((score,), label, client, second, None, person, drop, form, unit)
+        names = (label, client, second, group, person)
+        named = reading.Columns((score,), *names, drop, form, unit, tuple(group_names))
         made: Clients = reading.clients_of_table(tables.table_of_frame(frame), named)
         return made
 
@@ -330,7 +335,7 @@ class Clients:
     @property
     def records(self) -> int:
         """M, the number of records of all clients."""
-        return self.scores.size
+        return int(self.offsets[-1])
 
     @property
     def sizes(self) -> NDArray[np.int64]:
@@ -520,6 +525,18 @@ class Clients:
             content = b"" if column is None else np.ascontiguousarray(column).tobytes()
             made.update(len(content).to_bytes(8, "little") + content)
         return made.digest()
+
+    def marks(self, key: bytes) -> tuple[bytes, bytes]:
+        """Keyed digests of what records say, whatever their order, and of all that a run goes by.
+
+        The first is that of the same numbers under any name and at any client, in memory or not.
+        The second has clients and persons, too, and places as ``digest`` has them.
+
+        Parameters
+        ----------
+        key : secret, of at least 16 random bytes.
+        """
+        return digests_of(key, checking.record_sums(key, self))[0], self.digest(key)
 
     def counted(self, per_person: int, seed: bytes) -> tuple[Clients, NDArray[np.bool_] | None]:
         """The records that count where a person is the unit of privacy, and which those are.

@@ -95,11 +95,9 @@ class Columns:
     @property
     def by_option(self) -> list[tuple[str, str]]:
         """What the columns hold, and their names."""
-        options = ("label", "client", "second", "groups", "person")
-        names = self.label, self.client, self.second, self.group, self.person
-        both = zip(options, names, strict=True)
-        read = [(option, name) for option, name in both if name is not None]
-        return [*(("score", name) for name in self.scores), *read]
+        read = [("score", name) for name in self.scores]
+        read += [(option, getattr(self, option)) for option in HELD if option != "score"]
+        return [(option, name) for option, name in read if name is not None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,14 +155,15 @@ def _is_id(kind: pa.DataType) -> bool:
 
 
 _NUMBERS, _IDS = (_is_number, "numbers"), (_is_id, "integers or strings")
-_TYPES: dict[str, tuple[Callable[[pa.DataType], bool], str]] = {
+HELD: dict[str, tuple[Callable[[pa.DataType], bool], str]] = {
     "score": _NUMBERS,
     "label": (_is_label, "0/1, booleans or words"),
     "client": _IDS,
     "second": _NUMBERS,
-    "groups": _IDS,
+    "group": _IDS,
     "person": _IDS,
 }
+"""Which types columns may have, and what messages call what they hold."""
 
 
 def records_of(table: Table, columns: Columns, problems: list[Problem] | None = None) -> Records:
@@ -278,7 +277,7 @@ def _other_name(option: str, name: str, header: list[str]) -> str:
 def _is_of_type(schema: pa.Schema, name: str, option: str, location: Location) -> bool:
     kind = schema.field(name).type
     values = kind.value_type if pa.types.is_dictionary(kind) else kind
-    accepts, description = _TYPES[option]
+    accepts, description = HELD[option]
     if accepts(values) or pa.types.is_null(values):
         return True
     wrong = f"column {name!r} of {location.source} must hold {description}, got type {values}"

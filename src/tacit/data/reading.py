@@ -86,9 +86,10 @@ class FileColumns:
 
         Raises
         ------
-        DataError : for a file that is given twice, a path that is not among the files, and a rule
-            for missing values that there is not.
+        DataError : for a file that is given twice, a path that is not among the files, a rule for
+            missing values that there is not, and columns of scores that are not the classes'.
         """
+        _check_classes(scores, classes)
         drop = check_rule(self.missing)
         listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
         if not listed:
@@ -218,46 +219,7 @@ def read_with_groups(
     return clients, Groups.from_arrays(groups, names=group_names)
 
 
-def read_categories(
-    paths: FilePath | Sequence[FilePath],
-    group: str,
-    names: Sequence[str],
-    columns: FileColumns,
-    scores: tuple[str, ...] = (),
-) -> Clients:
-    """Read clients with the private group of each record, or its class and a score of every class.
-
-    Parameters
-    ----------
-    paths : as ``read`` takes them.
-    group : the column of groups or classes, integers or texts; classes also by their indices from
-        0.
-    names : the agreed groups or classes; only this list is public.
-    columns : the others.
-    scores : the columns of scores in the order of the classes; empty where a record has one score.
-
-    Raises
-    ------
-    DataError : as ``read`` does; for a record of none of the agreed names, and where not every
-        class has a column.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "clinic.csv")
-    ...     _ = path.write_text("flu,cold,label\\n0.2,0.8,cold\\n0.9,0.1,flu\\n")
-    ...     names, columns = ("flu", "cold"), FileColumns(label=None)
-    ...     clients = read_categories(path, "label", names, columns, names)
-    >>> clients.categories.names, clients.categories.of_record.tolist()
-    (('flu', 'cold'), [1, 0])
-    """
-    check_classes(scores, names)
-    return read_columns(columns.of_files(paths, group, names, scores))[0]
-
-
-def check_classes(scores: tuple[str, ...], names: Sequence[str]) -> None:
+def _check_classes(scores: tuple[str, ...], names: Sequence[str]) -> None:
     """Refuse columns of scores that are not those of the classes, in their order.
 
     Parameters

@@ -3,59 +3,27 @@
 The ledger is one SQLite file in write-ahead mode whose every commit waits for the disk. Its entries
 say what was asked, when, under which name, and what the answer spent: no counts, scores or labels.
 ``docs/guides/ledger.md`` says what it protects against and what not.
-
-Records as bytes, from which a ledger makes a fingerprint under its key.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hmac
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
+from tacit.crypto import multisets
 from tacit.ledger import entries
 from tacit.ledger.accounts import Spending
 from tacit.ledger.files import Clock, Pages, keyed_digest, microseconds, open_to_read, open_to_write
 from tacit.privacy.cost import NOTHING, Adjacency, Cost, amount_line
-
-
-def canonical_records(*columns: NDArray[Any]) -> bytes:
-    """Records as bytes that depend on their values and numbers, not on order or dtype.
-
-    Parameters
-    ----------
-    columns : each shape (M,), of finite numbers.
-
-    Raises
-    ------
-    ValueError : for no columns, columns of different lengths, or numbers that are not finite.
-
-    Examples
-    --------
-    >>> one = canonical_records(np.array([0.2, 0.7]), np.array([0, 1]))
-    >>> one == canonical_records(np.array([0.7, 0.2]), np.array([1, 0]))
-    True
-    """
-    if not columns:
-        raise ValueError("a fingerprint needs at least one column, got none")
-    sizes = [np.asarray(column).shape for column in columns]
-    if any(len(size) != 1 or size != sizes[0] for size in sizes):
-        raise ValueError(f"columns must have one length, got shapes {sizes}")
-    table = np.array([np.asarray(column, dtype=np.float64) for column in columns])
-    if not np.isfinite(table).all():
-        raise ValueError("a fingerprint needs finite numbers")
-    ordered = table[:, np.lexsort(table[::-1])] + 0.0
-    return f"{len(columns)} {ordered.shape[1]} ".encode() + ordered.astype("<f8").tobytes()
-
 
 WRITE = f"INSERT INTO entries VALUES ({', '.join('?' * len(entries.COLUMNS))})"  # noqa: S608
 
@@ -115,8 +83,10 @@ class Ledger(Pages):
         """
         return Pages(Path(path), *open_to_read(Path(path)))
 
-    def fingerprint(self, *columns: NDArray[Any]) -> bytes:
+    def fingerprint(self, *columns: ArrayLike) -> bytes:
         """A keyed digest of records, whatever their order: 32 bytes that say nothing without a key.
+
+        Records of a run have that of their numbers, too (``Clients.marks`` with ``record_key``).
 
         Parameters
         ----------
@@ -126,26 +96,20 @@ class Ledger(Pages):
         ------
         ValueError : for no columns, columns of different lengths, or numbers that are not finite.
         """
-        return keyed_digest(self._key, "records", canonical_records(*columns))
+        if not columns:
+            raise ValueError("a fingerprint needs at least one column, got none")
+        sizes = [np.shape(column) for column in columns]
+        if any(len(size) != 1 or size != sizes[0] for size in sizes):
+            raise ValueError(f"columns must have one length, got shapes {sizes}")
+        if not all(np.isfinite(column).all() for column in columns):
+            raise ValueError("a fingerprint needs finite numbers")
+        sums = multisets.enciphered_sums(self.record_key, [*map(multisets.word_of, columns)])
+        return multisets.digests_of(self.record_key, sums)[0]
 
-    def fingerprint_in_order(
-        self, records: int, parts: Iterable[tuple[NDArray[np.float64], NDArray[np.int8]]]
-    ) -> bytes:
-        """``fingerprint`` of scores and labels that come in order, of which labels stay in memory.
-
-        Parameters
-        ----------
-        records : M.
-        parts : scores in ascending order with their labels, negatives first where scores are equal.
-        """
-        made = hmac.new(self._key, b"records\0" + f"2 {records} ".encode(), "sha256")
-        kept = []
-        for scores, labels in parts:
-            made.update((scores + 0.0).astype("<f8").tobytes())
-            kept.append(labels)
-        for labels in kept:
-            made.update(labels.astype("<f8").tobytes())
-        return made.digest()
+    @property
+    def record_key(self) -> bytes:
+        """The key of the digests of records, 32 bytes: without it they say nothing."""
+        return self.secret_of("records")
 
     def secret_of(self, purpose: str) -> bytes:
         """A secret that is the same for one purpose as long as the ledger is, 32 bytes."""

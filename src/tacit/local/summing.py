@@ -1,15 +1,10 @@
-"""Sums over batches of records or reports: in this process, in several, on Spark and on Ray.
-
-Spark computes by ``mapInArrow`` (the extra ``spark``), Ray by ``map_batches`` of its own datasets
-(the extra ``ray``).
-"""
+"""Sums over batches of records or reports: in this process, in several, on Spark and on Ray."""
 
 from __future__ import annotations
 
 import multiprocessing
 import signal
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -20,10 +15,11 @@ import pyarrow as pa
 from pyarrow import compute
 
 from tacit.arrays import Integers
+from tacit.data.engines.adding import cluster_of, total
 from tacit.data.errors import DataError
 from tacit.extras import extra
 from tacit.protocol.conversation import Query
-from tacit.protocol.devices import BATCH_REPORTS, DeviceReports, Payloads
+from tacit.protocol.devices import DeviceReports, Payloads
 
 WAITING = 4
 """Number of blocks a worker for which results are awaited: all other numbers are not sent yet."""
@@ -100,10 +96,6 @@ def _leave_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-COUNTS = "counts"
-"""The column of counts."""
-
-
 def column_counts(
     devices: DeviceReports, query: Query, column: pa.Array | pa.ChunkedArray
 ) -> Integers:
@@ -144,24 +136,8 @@ def payloads_in(column: pa.Array | pa.ChunkedArray, size: int) -> Payloads:
     return flat[fixed.offset : fixed.offset + len(fixed)]
 
 
-def counts_table(counts: Sequence[Integers]) -> pa.Table:
-    """A table with a row of counts for each."""
-    column = pa.array([each.tolist() for each in counts], pa.list_(pa.int64()))
-    return pa.table({COUNTS: column})
-
-
-SCHEMA = f"{COUNTS} array<bigint>"
-
 TASKS_PER_CORE = 4
 """Number of parts for a core: cores that end early take more."""
-
-Rows = Callable[[pa.Array], Sequence[Integers]]
-"""A function from a column to counts that add up."""
-
-
-def _rows_of_blocks(function: Callable[[int], Integers]) -> Rows:
-    """The counts of the blocks whose numbers a column has."""
-    return lambda column: [function(number) for number in column.to_pylist()]
 
 
 def in_spark(session: Any) -> Summing:
@@ -171,25 +147,48 @@ def in_spark(session: Any) -> Summing:
     ----------
     session : a ``pyspark.sql.SparkSession``; its workers have ``tacit`` installed.
     """
-    _require_spark()
+    extra("pyspark", "sums on Spark need pyspark", "'tacit[spark]'")
 
     def summed(function: Callable[[int], Integers], blocks: int, progress: Progress) -> Integers:
         parts = min(blocks, TASKS_PER_CORE * session.sparkContext.defaultParallelism)
-        numbers = session.range(0, blocks, 1, parts)
-        total = _spark_total(numbers, _rows_of_blocks(function))
-        progress(blocks)
-        return total
+        return _of_blocks(session.range(0, blocks, 1, parts), function, blocks, progress)
 
     return summed
 
 
+def in_ray(function: Callable[[int], Integers], blocks: int, progress: Progress) -> Integers:
+    """The sum by the workers of the Ray cluster to which this program is connected (``ray.init``).
+
+    The workers have ``tacit`` installed, and see the files under the same names.
+
+    Parameters
+    ----------
+    function, blocks, progress : as ``Summing`` takes them.
+    """
+    data = extra("ray.data", "sums on Ray need ray", "'tacit[ray]'")
+    return _of_blocks(data.range(blocks), function, blocks, progress)
+
+
+def _of_blocks(
+    numbers: Any, function: Callable[[int], Integers], blocks: int, progress: Progress
+) -> Integers:
+    """The sum of the blocks whose numbers a cluster's data has."""
+
+    def of_column(batch: pa.RecordBatch) -> Integers:
+        return _added(map(function, batch[0].to_pylist()), unheard)
+
+    made = total(cluster_of(numbers), ["id"], of_column)
+    progress(blocks)
+    return made
+
+
 @dataclass(frozen=True)
-class _ReportsOfWorkers(ABC):
+class ClusterReports:
     """The reports of one stage in a column of a cluster's data: a stage as estimates take it.
 
     Parameters
     ----------
-    frame : the data.
+    frame : a ``pyspark.sql.DataFrame`` or a ``ray.data.Dataset``.
     column : of payloads, binary values of one length.
     """
 
@@ -205,73 +204,11 @@ class _ReportsOfWorkers(ABC):
 
         Raises
         ------
-        DataError : for a report that no device sends; it names how many there are.
+        DataError : for a report that no device sends; it names how many there are in a batch.
         """
-        none = column_counts(devices, query, pa.array([], pa.binary()))
-        return none + self._total(lambda column: [column_counts(devices, query, column)])
 
-    @abstractmethod
-    def _total(self, rows: Rows) -> Integers:
-        """The sum of the counts of all batches of the column."""
+        def of_column(batch: pa.RecordBatch) -> Integers:
+            return column_counts(devices, query, batch[0])
 
-
-class SparkReports(_ReportsOfWorkers):
-    """Reports in a ``pyspark.sql.DataFrame``."""
-
-    def _total(self, rows: Rows) -> Integers:
-        _require_spark()
-        return _spark_total(self.frame.select(self.column), rows)
-
-
-def _spark_total(frame: Any, rows: Rows) -> Integers:
-    """The sum of the counts of a frame's first column."""
-
-    def summed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            yield from counts_table(rows(batch.column(0))).to_batches()
-
-    made = frame.mapInArrow(summed, SCHEMA).toLocalIterator()
-    return np.asarray(sum(np.array(row[0], dtype=np.int64) for row in made))
-
-
-def _require_spark() -> None:
-    extra("pyspark", "sums on Spark need pyspark", "'tacit[spark]'")
-
-
-def in_ray(function: Callable[[int], Integers], blocks: int, progress: Progress) -> Integers:
-    """The sum by the workers of the Ray cluster to which this program is connected (``ray.init``).
-
-    The workers have ``tacit`` installed, and see the files under the same names.
-
-    Parameters
-    ----------
-    function, blocks, progress : as ``Summing`` takes them.
-    """
-    total = _ray_total(_ray_data().range(blocks), "id", _rows_of_blocks(function), 1)
-    progress(blocks)
-    return total
-
-
-class RayReports(_ReportsOfWorkers):
-    """Reports in a ``ray.data.Dataset``."""
-
-    def _total(self, rows: Rows) -> Integers:
-        _ray_data()
-        return _ray_total(self.frame, self.column, rows, BATCH_REPORTS)
-
-
-def _ray_total(dataset: Any, column: str, rows: Rows, at_once: int) -> Integers:
-    """The sum of the counts of a dataset's column, of so many values at a time."""
-
-    def summed(table: pa.Table) -> pa.Table:
-        return counts_table(rows(table.column(column)))
-
-    made = dataset.map_batches(summed, batch_size=at_once, batch_format="pyarrow")
-    total: Integers = np.zeros((), dtype=np.int64)
-    for table in made.iter_batches(batch_size=None, batch_format="pyarrow"):
-        total = total + np.array(table.column(COUNTS).to_pylist(), dtype=np.int64).sum(axis=0)
-    return total
-
-
-def _ray_data() -> Any:
-    return extra("ray.data", "sums on Ray need ray", "'tacit[ray]'")
+        made = total(cluster_of(self.frame), [self.column], of_column)
+        return made if made.size else column_counts(devices, query, pa.array([], pa.binary()))

@@ -11,11 +11,13 @@ the run is seen, also of one that breaks off.
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import secrets
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -32,7 +34,6 @@ from tacit.protocol.settings import known_settings
 from tacit.results import evaluation
 from tacit.results.run import LeftOut, Traffic
 from tacit.running.mpc.runner import NO_LEDGERS, Ledgers, run_mpc
-from tacit.running.session.debits import fingerprint
 from tacit.running.simulation import Run, replicate, simulate
 from tacit.running.spending import counted_clients, per_record, unit_of
 from tacit.running.units import result_unit, taken_by
@@ -162,6 +163,9 @@ class Setup:
         cost = tp.UNPROTECTED if exact else tp.NOTHING
         for each in protocols:
             cost += composition.of_person(each.guarantee, self.per_person)
+        if not Path(self.ledger).exists():
+            sentence = "there is no such ledger; `tacit ledger limit` makes one"
+            raise FileNotFoundError(errno.ENOENT, sentence, os.fspath(self.ledger))
         with Ledger.open_readonly(self.ledger) as pages:  # it makes none
             known = pages.datasets() if self.federation is None else [self.federation]
         if len(known) != 1:
@@ -173,7 +177,7 @@ class Setup:
         session = secrets.token_bytes(16)
         asked = protocols[0].name, "0 whole run", session.hex(), request_digest(session)
         with Ledger(self.ledger) as ledger:
-            mark = fingerprint(ledger, self.given)
+            mark, _ = self.given.marks(ledger.record_key)
             ledger.debit(Entry(known[0], mark, *asked, composition.stated_cost(cost, cost)))
 
     def evaluated(

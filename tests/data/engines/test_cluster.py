@@ -6,18 +6,25 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import tacit
-from tacit.data.categories import Categories
-from tacit.data.engines.cluster import from_cluster
+from tacit.data.engines import cluster as clusters
+from tacit.data.engines.opening import from_table
 from tacit.data.engines.statements import SPARK, Relation, counting_statement
+from tacit.data.persons import PersonWarning
+from tacit.privacy.noise import NoNoise
 from tests.classified import GROUPS
+from tests.data.engines.test_persons import ALL as VISITS
+from tests.data.engines.test_persons import BY, in_order
+from tests.running import desks
 
 pytestmark = [
     pytest.mark.slow,
@@ -33,6 +40,12 @@ class Spark:
     """Real local Spark: frames of tables, also changed by a function of every batch."""
 
     source = "the Spark frame"
+    program = """from pyspark.sql import SparkSession
+
+def frame():
+    session = SparkSession.builder.getOrCreate()
+    return session.read.csv({file!r}, header=True, inferSchema=True)
+"""
 
     def __init__(self, session: Any) -> None:
         self.session = session
@@ -48,6 +61,7 @@ class Ray:
     """Real local Ray, as ``Spark``."""
 
     source = "the Ray dataset"
+    program = "import ray.data\n\ndef frame():\n    return ray.data.read_csv({file!r})\n"
 
     def frame(self, records: pa.Table, changed: Batches | None = None) -> Any:
         import ray
@@ -132,13 +146,45 @@ def test_equal_results(cluster: Any, settings: dict[str, Any], columns: dict[str
     assert one.to_dict() == other.to_dict()
 
 
-def test_private_groups_are_those_in_memory(cluster: Any) -> None:
+def test_private_groups_are_those_in_memory(cluster: Any, tmp_path: Path) -> None:
     protocol = tacit.GroupedHistogram("secure-sum", 1.0, group_names=GROUPS)
-    stored = from_cluster(cluster.frame(RECORDS), group="the.`ward", group_names=GROUPS)
-    groups = Categories.of_values(GROUPS, RECORDS["the.`ward"].to_numpy())
-    memory = tacit.Clients.from_frame(RECORDS).with_categories(groups)
-    one, other = (tacit.evaluate(each, protocol, 1).to_dict() for each in (stored, memory))
-    assert one == other
+    pq.write_table(RECORDS, file := tmp_path / "a.parquet")
+    one, *others = (
+        tacit.evaluate(each, protocol, 1, client="site", group="the.`ward").to_dict()
+        for each in (cluster.frame(RECORDS), RECORDS, file)
+    )
+    assert others == [one, one]
+
+
+@pytest.mark.usefixtures("no_room")
+@pytest.mark.parametrize("by", [BY, {"person": "who"}])
+def test_the_records_that_count_of_persons_are_those_in_memory(
+    cluster: Any, by: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By one seed and in every round, in several parts and another order; one is at two clients."""
+    monkeypatch.setattr(clusters, "PART_ROWS", 200)
+    sites = ["b", *VISITS["site"].to_pylist()[1:]]
+    moved = VISITS.set_column(VISITS.column_names.index("site"), "site", [sites])
+    shuffled = moved.take(np.random.default_rng(1).permutation(len(moved)))
+    stored, memory = from_table(cluster.frame(shuffled), **by), in_order(moved, **by)
+    protocol = tacit.ScoreHistogram("secure-sum", 4.0)
+    at_two = pytest.warns(PersonWarning, match="^1 person") if "client" in by else nullcontext()
+    with at_two:
+        one = tacit.evaluate(stored, protocol, 1, per_person=2)
+    assert one.to_dict() == tacit.evaluate(memory, protocol, 1, per_person=2).to_dict()
+
+
+def test_a_party_has_its_records_on_a_cluster(cluster: Any, tmp_path: Path) -> None:
+    """By a program of its own; its ledger then knows the records by their digest."""
+    results = list[str]()
+    for home in (tmp_path / "memory", tmp_path / "cluster"):
+        identity = desks.federation(home, desks.HISTOGRAM, limit=desks.UNLIMITED)
+        if results:
+            own, named = home / "a", ('file = "records.csv"', 'records = "python:ads.py:frame"')
+            desks.edited(own / "party.toml", named)
+            (own / "ads.py").write_text(cluster.program.format(file=str(own / "records.csv")))
+        results.append(repr(desks.carried(home, identity, NoNoise()).server_result))
+    assert results[0] == results[1]
 
 
 def replaced(column: str, values: list[Any]) -> pa.Table:
@@ -161,7 +207,7 @@ def replaced(column: str, values: list[Any]) -> pa.Table:
         (RECORDS, {"label": "y"}, "{} has no column 'y', its columns are 'score', 'label'"),
         (RECORDS, {"unit": "probability", "score": "percent"}, "must be from 0 to 1, got"),
         (RECORDS.slice(0, 0), {}, "{} has no records"),
-        (RECORDS, {"person": "site"}, "a person's records are not drawn on a cluster"),
+        (replaced("site", [None]), {"person": "site"}, "column 'site' has no value in a record"),
     ],
 )
 def test_records_that_cannot_be_used_are_refused(

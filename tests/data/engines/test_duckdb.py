@@ -119,6 +119,8 @@ def test_a_database_of_duckdb_is_only_read(tmp_path: Path) -> None:
     assert query.ends[1] < 0.5
     with pytest.raises(DataError, match="cannot be read"):
         from_database(address, query="DROP TABLE scored")
+    with pytest.raises(DataError, match="must be one SELECT statement"):
+        from_database(address, query="SELECT 1) AS one; SELECT * FROM (SELECT 2")
 
 
 @pytest.mark.parametrize(
@@ -131,6 +133,7 @@ def test_a_database_of_duckdb_is_only_read(tmp_path: Path) -> None:
         ("score", ["0.5", "high"], "column 'score' of .* must hold numbers, got type text"),
         ("score", [0.5, np.nan], "scores must be finite numbers, got nan in a record of"),
         ("score", [0.5, np.inf], "scores must be finite numbers, got inf in a record of"),
+        ("score", [1, 2**53 + 1], "that are whole numbers must be below 2..53 in size, got 9"),
         ("site", ["a", None], "column 'site' of .* has no value in some records"),
     ],
 )

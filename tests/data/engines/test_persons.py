@@ -37,7 +37,8 @@ def visits(records: int = 600) -> pa.Table:
     scores, labels = rng.integers(0, 12, records) / 11, rng.integers(0, 2, records)
     sites = np.array(["b", "é", "it's"])[who % 3]
     wards = np.array(GROUPS)[rng.integers(0, 3, records)]
-    texts = [f" {each} " if index % 5 == 0 else str(each) for index, each in enumerate(who)]
+    blanks = " \t\n\xa0\x1c\u2003"
+    texts = [f"{each}{blanks[index % 7 :]}" for index, each in enumerate(who)]
     return pa.table({"score": scores, "label": labels, "site": sites, "ward": wards, "who": texts})
 
 
@@ -73,7 +74,7 @@ def opened(kind: str, records: pa.Table, folder: Path, request: pytest.FixtureRe
             pq.write_table(part, folder / f"{site}.parquet")
         return from_files([str(folder / "*.parquet")], person="who")
     if kind == "integers":
-        numbers = pa.array(map(int, records["who"].to_pylist()))
+        numbers = pa.array([int(each.strip()) for each in records["who"].to_pylist()])
         records = records.set_column(records.column_names.index("who"), "who", numbers)
     return from_database(database(folder / "a.duckdb", records), "scored", **BY)
 
@@ -116,7 +117,11 @@ def test_private_groups_follow_their_records(tmp_path: Path) -> None:
     [
         ("UPDATE scored SET who = NULL WHERE label = 1", OWNERLESS),
         ("UPDATE scored SET who = ' ' WHERE label = 1", OWNERLESS),
-        ("ALTER TABLE scored ALTER who TYPE DOUBLE", "must hold integers or strings, got type num"),
+        ("UPDATE scored SET who = CHR(9) || CHR(160) WHERE label = 1", OWNERLESS),
+        (
+            "ALTER TABLE scored ALTER who TYPE DOUBLE USING score",
+            "must hold integers or strings, got type num",
+        ),
         ("ALTER TABLE scored DROP COLUMN who", "no column 'who'"),
     ],
 )

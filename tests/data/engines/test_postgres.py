@@ -16,7 +16,7 @@ import tacit
 from tacit.data.clients import Clients
 from tacit.data.engines.connections import PostgresEngine
 from tacit.data.engines.opening import from_database, public_address
-from tacit.data.engines.statements import ConstantTable
+from tacit.data.engines.pieces import ConstantTable
 from tacit.data.errors import DataError
 from tacit.data.reading import read
 from tacit.running.session.party_file import PartyFile, read_records
@@ -238,6 +238,7 @@ IN_IT, MALFORMED = "a password must not be part of an address", "an address must
         ("postgresql://reader:secret@127.0.0.1/clinic", IN_IT),
         ("postgresql://reader@127.0.0.1/clinic?password=secret", IN_IT),
         ("postgresql://reader:@127.0.0.1/clinic", IN_IT),
+        ("ibis+clickhouse://reader@127.0.0.1/clinic?api_key=secret", IN_IT),
         ("postgresql://reader:sec/ret@127.0.0.1/clinic", MALFORMED),
         ("postgresql://reader:sec?ret@127.0.0.1/clinic", MALFORMED),
         ("postgresql://reader:sec#ret@127.0.0.1/clinic", MALFORMED),

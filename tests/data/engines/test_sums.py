@@ -42,9 +42,7 @@ def small_pieces(open_ends: bool) -> ScorePieces:
 def test_the_text_for_every_engine_is_held_by_a_file(name: str) -> None:
     dialect = DIALECTS[name]
     relation = Relation(dialect, dialect.table("clinic.scored"), "score", "label", "si te")
-    texts = [
-        summing(relation, small_pieces(open_ends), (0.0, 1.0), 0)[0] for open_ends in (False, True)
-    ]
+    texts = [summing(relation, small_pieces(each), (0.0, 1.0), 0)[0] for each in (False, True)]
     expected = (GOLDEN / f"{name}-sum.sql").read_text(encoding="utf-8")
     assert ";\n\n".join(texts) + ";\n" == expected
 
@@ -205,9 +203,8 @@ def test_bins_find_the_cells_of_a_search(edges: list[float], scores: list[float]
     # one row a score, by the statement that counts
     CONNECTION.register("given", pa.table({"s": tried, "row": np.arange(tried.size)}))
     table = "(SELECT s, row, 1 AS label FROM given)"
-    statement, tables = counting(
-        Relation(DUCKDB, table, "s", "label", "row", NUMBER), ascending, ends, 0
-    )
+    relation = Relation(DUCKDB, table, "s", "label", "row", NUMBER)
+    statement, tables = counting(relation, ascending, ends, 0)
     if tables:
         CONNECTION.register("tacit_bins", pa.table(tables[0].columns))
     else:

@@ -116,30 +116,3 @@ def test_both_variances_together_are_theorem_5(matchings: int) -> None:
         two, one, n
     )
     assert float(total) == pytest.approx(theorem, rel=1e-4)
-
-
-def test_what_pairs_share_is_measured_over_several_matchings() -> None:
-    """200 draws of 8 matchings with noise: the mean within 5 of its standard errors."""
-    table, n = kernel_table(41, seed=3), 41
-    table = table / np.abs(table).max()
-    _, variance, shared = moments_of(table)
-    seats = drawn_seats(np.arange(200)[:, np.newaxis], 8, n)
-    values = table[seated_pairs(seats)]
-    noisy = values + np.random.default_rng(1).normal(scale=0.1, size=values.shape)
-    sample = estimate.MatchedSample("gini", noisy, seats, 0.01, -1.0, 1.0)
-    least, most = sample.shared_covariances
-    np.testing.assert_array_equal(least, most)
-    error = least.std() / np.sqrt(200)
-    assert abs(least.mean() - shared) < 5 * error + variance / (n - 1)
-    assert error < shared / 10
-    assert sample.kernel_variance.mean() == pytest.approx(variance, rel=0.03)
-
-
-def test_the_auc_shares_what_its_ranks_say() -> None:
-    """Exponential scores, for which it is exact but for the draw of 4,000 records."""
-    rng = np.random.default_rng(2)
-    positives, negatives = rng.exponential(2.0, 1000), rng.exponential(1.0, 3000)
-    won = (positives[:, np.newaxis] > negatives).astype(float)
-    shares = np.concatenate([won.sum(axis=1), won.sum(axis=0)]) / 3999
-    covariance = estimate.area_shared_covariance(np.array(won.mean()), np.array(1000.0), 4000)
-    assert float(covariance) == pytest.approx(shares.var(), rel=0.03)

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tacit import Clients, ClientState, DataError, Evaluation, evaluate
+from tacit import Clients, ClientState, DataError, evaluate
 from tacit.data.ragged import Ragged
 from tacit.local import turns
 from tacit.local.turns import CELLS
@@ -26,7 +24,7 @@ from tacit.protocol.fields import ragged_of
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
 from tacit.testing.checks import conversation_of
-from tests.federations import binormal_clients, federations
+from tests.federations import binormal_clients
 from tests.local.test_errors import lone
 from tests.privacy.test_bounded import Counting
 
@@ -282,18 +280,6 @@ def test_what_an_exact_second_round_leaves_is_the_second_order(private: bool) ->
     assert errors[2] / errors[1] == pytest.approx(4.0, rel=0.2)
 
 
-@pytest.mark.parametrize("private", [False, True])
-def test_numbers_lie_in_the_unit_interval_for_any_class_shares(private: bool) -> None:
-    for fraction in (1e-6, 0.03, 0.5, 0.97):
-        sizes = np.full((2, 1 if private else 2), 100)
-        plan = Influence(smooth_model(3, fraction), 1.0, private, False, sizes)
-        assert plan.borders.min() >= 0
-        assert plan.borders.max() <= 1
-        assert sum(float(numbers.masses.sum()) for numbers in plan.distributions) == pytest.approx(
-            len(plan.distributions)
-        )
-
-
 def test_hidden_error_is_small_for_smooth_scores_and_large_for_crowded_ones() -> None:
     edges = np.linspace(0, 1, CELLS + 1)
     smooth = ScoreModel(np.array(0.5), np.diff(1 - (1 - edges) ** 2), np.diff(edges**2))
@@ -327,35 +313,6 @@ def test_equal_scores_give_one_half(labels: Any) -> None:
     low, high = result.auc.interval(0.95)
     assert low < 0.5 < high
     assert "concentrated" in result.warnings[-1]
-
-
-def says_why_not(result: Evaluation) -> bool:
-    """Whether a result says why it gives no figure."""
-    return any(text in " ".join(result.warnings) for text in ("not enough signal", "no figure:"))
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    clients=federations(),
-    epsilon=st.sampled_from([0.001, 0.3, 2.0, 20.0, 300.0]),
-    labels=st.sampled_from(["private", "public"]),
-    mechanism=st.sampled_from(["window", "bit"]),
-    seed=st.integers(0, 99),
-)
-def test_any_small_federation_is_evaluated_or_declined(
-    clients: Clients, epsilon: float, labels: Any, mechanism: Any, seed: int
-) -> None:
-    result = evaluate(clients, TwoRoundAUC(epsilon, labels, mechanism), seed)
-    assert math.isfinite(result.auc.standard_error)
-    assert math.isnan(result.auc.value) == says_why_not(result)
-    assert 0 <= result.positives <= clients.records
-
-
-def test_one_class_only_is_not_evaluated_where_labels_are_private() -> None:
-    clients = Clients.from_arrays(np.linspace(0, 1, 4000), np.ones(4000))
-    result = evaluate(clients, TwoRoundAUC(2.0), seed=1)
-    assert math.isnan(result.auc.value)
-    assert "the smaller class is estimated at" in result.warnings[-1]
 
 
 def test_class_sizes_are_exact_or_estimated() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -17,16 +16,12 @@ from numpy.typing import NDArray
 
 from tacit import Clients, ClientState, evaluate
 from tacit.data.ragged import Ragged
-from tacit.local.pair_kernels import KERNELS, PairTables, opposite_classes
 from tacit.local.ustatistic import kernels
 from tacit.local.ustatistic.estimate import symbol_counts
 from tacit.local.ustatistic.protocol import UStatistic, planned_bins, random_symbols
-from tacit.metrics.pairwise import pair_mean
-from tacit.metrics.ranking import auc
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.response import Bits
 from tacit.privacy.noise import NoNoise, SimulatedNoise
-from tacit.privacy.symbols import SymbolResponse
 from tacit.protocol.conversation import Query
 from tacit.running.simulation import simulate
 from tacit.testing import checks
@@ -57,34 +52,6 @@ def listed(kernel: Any, values: Sequence[float] = GRID) -> Any:
 def cut(kernel: str, bins: int) -> Any:
     """A kernel on the unit range, cut into so many bins."""
     return CUT[kernel](kernels.Range(bins=bins))
-
-
-def every_outcome(response: SymbolResponse, records: list[int]) -> tuple[Floats, NDArray[np.int64]]:
-    """The probability of every outcome of randomised response, and the counts of its reports."""
-    chances, counts = [], []
-    for reports in product(range(response.symbols), repeat=len(records)):
-        own = [
-            response.replace_probability / response.symbols
-            + response.keep_probability * (report == symbol)
-            for report, symbol in zip(reports, records, strict=True)
-        ]
-        chances.append(math.prod(own))
-        counts.append(np.bincount(reports, minlength=response.symbols))
-    return np.array(chances), np.array(counts)
-
-
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
-@pytest.mark.parametrize("kernel", ["gini", "collision", half_square])
-def test_the_estimate_is_unbiased_over_all_outcomes(kernel: Any, epsilon: float) -> None:
-    """Exact expectation over the 243 outcomes of five records with three values."""
-    records = [0, 2, 2, 1, 0]
-    protocol = UStatistic(listed(kernel, (1, 2, 4)), epsilon)
-    clients = Clients.from_values(np.array([1, 2, 4])[records])
-    response = SymbolResponse(3, epsilon)
-    chances, counts = every_outcome(response, records)
-    assert chances.sum() == pytest.approx(1.0)
-    values = protocol.result_of(counts, 2).value
-    assert chances @ values == pytest.approx(protocol.exact(clients), abs=1e-9)
 
 
 def test_the_sampling_error_is_that_of_repeated_samples() -> None:
@@ -125,22 +92,6 @@ def test_bins_err_less_than_their_approximation_error(kernel: str, bins: int) ->
     ).server_result
     assert abs(float(run.value) - protocol.exact(clients)) < 2 * float(run.approximation_error)
     assert float(run.approximation_error) < float(coarse.approximation_error)
-
-
-@pytest.mark.parametrize(("kernel", "bins"), [("gini", 10), ("auc", 10), ("kendall", 8)])
-def test_the_table_for_bins_beats_values_spread_evenly(kernel: str, bins: int) -> None:
-    """By a factor of at least two, on smooth densities."""
-    clients = spread_out(200_000, 200_000)
-    protocol = UStatistic(cut(kernel, bins), 60.0)
-    space = protocol.space(bins)
-    tables = PairTables.of(KERNELS[kernel], space)
-    assert tables.change is not None
-    counts = np.bincount(space.of_records(clients), minlength=space.symbols)
-    scale = pair_mean(opposite_classes(space), counts) if kernel == "auc" else 1.0
-    corrected = pair_mean(tables.means, counts) / scale
-    plain = pair_mean(tables.means - tables.change / 3, counts) / scale
-    exact = protocol.exact(clients)
-    assert abs(corrected - exact) < abs(plain - exact) / 2
 
 
 @pytest.mark.parametrize(("kernel", "bins"), [("gini", 10), ("auc", 10), ("kendall", 6)])
@@ -204,15 +155,6 @@ def test_laws_of_the_default_kernel_hold_for_other_symbols(
         check(protocol, clients)
 
 
-@pytest.mark.parametrize(("name", "width"), [("gini", 1), ("many-symbols", 4)])
-def test_a_symbol_travels_in_as_few_bytes_as_it_needs(name: str, width: int) -> None:
-    one, ten = (
-        evaluate(Clients.from_values(np.arange(n) % 6), PROTOCOLS[name], seed=0) for n in (2, 12)
-    )
-    sent = ten.traffic.bytes_sent - one.traffic.bytes_sent
-    assert sent.tolist() == [10 * width]
-
-
 def test_reports_of_a_client_are_sorted_and_those_of_others_are_not_mixed_in() -> None:
     values = np.array([5, 3, 0, 4, 1, 2, 2])
     clients = Clients.from_values(values, client_ids=np.repeat([0, 1], [4, 3]))
@@ -253,42 +195,14 @@ def test_bins_follow_the_papers_rule() -> None:
     assert UStatistic("kendall", 700.0).bins_for(10**20) == math.isqrt(kernels.MAX_SYMBOLS)
 
 
-def test_results_name_their_figure_and_settings() -> None:
-    clients = rated(3_000, 3_000)
-    result = evaluate(clients, UStatistic(listed("kendall"), 2.0), seed=0)
-    assert result.figure == "Kendall's tau"
-    assert result.protocol == {
-        "name": "ustatistic",
-        "kernel": "kendall(domain=listed(values=0 1 2 3 4 5))",
-        "epsilon": 2.0,
-    }
-    area = evaluate(
-        clients, UStatistic(kernels.Area(kernels.Range(0, 5, 6)), 2.0), seed=0, exact=True
-    )
-    assert area.auc.value == area.estimate.value
-    assert area.exact == auc(clients.scores, clients.labels)
-    assert area.positives == pytest.approx(clients.positives, rel=0.2)
-    assert area.protocol["kernel"] == "auc(domain=range(high=5.0, bins=6))"
-    assert math.isnan(result.positives)
-    assert evaluate(clients, UStatistic(listed(half_square), 1.0)).protocol["kernel"] == (
-        "half_square"
-    )
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: UStatistic("x", 1.0), "kernel must be one of gini, collision, kendall, auc, own"),
         (lambda: cut("gini", 1), "bins must be a number of at least 2, got 1"),
         (lambda: kernels.Range(bins=2.5), "bins must be a number of at least 2, got 2.5"),  # type: ignore[arg-type]
         (lambda: UStatistic(cut("gini", 5000), 1.0), "must have 2 to 4096 symbols, got 5000"),
-        (lambda: UStatistic(listed("gini", (1,)), 1.0), "must have 2 to 4096 symbols, got 1"),
-        (lambda: UStatistic(listed("gini", range(5000)), 1.0), "2 to 4096 symbols, got 5000"),
         (lambda: kernels.Listed((1, 3, 2)), "values must ascend, got 2 after 3"),
         (lambda: kernels.Collision((1, math.nan)), "values must be finite"),
-        (lambda: kernels.Range(1, 1), r"from a lower to a higher end, got 1.0 to 1.0"),
-        (lambda: UStatistic("collision", 1.0), "kernel: collision needs values"),
-        (lambda: UStatistic("own", 1.0), "kernel: own needs function"),
         (lambda: UStatistic("own(function=1)", 1.0), "function cannot be written as a text"),
         (
             lambda: UStatistic(listed(lambda x, y: x - 2 * y, (1, 2)), 1.0),
@@ -314,23 +228,6 @@ def test_settings_outside_their_range_are_refused(make: Callable[[], Any], messa
 def test_a_symbol_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ValueError, match="below 6, got 9"):
         symbol_counts({"symbols": Ragged(np.array([0, 9], dtype=np.uint8), np.arange(3))}, 6)
-
-
-def test_weak_results_say_so() -> None:
-    clients = rated(40, 40)
-    said = {
-        kernel: evaluate(clients, UStatistic(listed(kernel), 0.1), seed=1).warnings[-1]
-        for kernel in ("gini", "kendall", "auc")
-    }
-    assert "no figure: " in said["gini"]
-    assert "holds every value in [-1, 1]" in said["kendall"]
-    assert "class" in said["auc"]
-    silent = [evaluate(clients, UStatistic(listed("auc"), 0.1), seed=s) for s in range(20)]
-    assert not all(result.has_signal for result in silent)
-    places = np.arange(4_000)
-    rare = Clients.from_arrays(places % 6, places < 60, places)
-    warned = evaluate(rare, UStatistic(listed("auc"), 1.0), seed=0).warnings[-1]
-    assert "the smaller class is estimated at" in warned or "not enough signal" in warned
 
 
 def test_bins_suit_the_number_of_records_not_of_clients() -> None:

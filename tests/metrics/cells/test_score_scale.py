@@ -7,17 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.metrics.cells.score_scale import (
-    BORDER_LEVELS,
-    SCALES,
-    CellTable,
-    ScoreScale,
-    cells_of,
-    named_scale,
-    signed_codes,
-    signed_scores,
-    truncated,
-)
+from tacit.metrics.cells import score_scale
 
 NUMBERS = st.floats(allow_nan=False)
 PROBABILITIES = st.floats(0, 1)
@@ -26,23 +16,25 @@ BITS = st.integers(0, 52)
 
 @given(NUMBERS, NUMBERS)
 def test_codes_keep_their_order_and_give_their_numbers(first: float, second: float) -> None:
-    one, two = signed_codes([first, second]).tolist()
+    one, two = score_scale.signed_codes([first, second]).tolist()
     assert (one < two, one == two) == (first < second, first == second)
-    assert signed_scores(signed_codes(first)) == first
+    assert score_scale.signed_scores(score_scale.signed_codes(first)) == first
 
 
 @given(NUMBERS, NUMBERS, BITS)
 def test_a_truncated_code_is_a_threshold_on_numbers(first: float, second: float, bits: int) -> None:
     """``code(s) >= c`` if and only if ``s >= score(c)``, for a cleared code c."""
-    cut = truncated(signed_codes(second), bits)
-    assert bool(signed_codes(first) >= cut) == bool(first >= signed_scores(cut))
+    cut = score_scale.truncated(score_scale.signed_codes(second), bits)
+    assert bool(score_scale.signed_codes(first) >= cut) == bool(
+        first >= score_scale.signed_scores(cut)
+    )
 
 
 @given(NUMBERS, BITS)
 def test_truncation_goes_towards_zero_and_is_done_once(number: float, bits: int) -> None:
-    cut = truncated(signed_codes(number), bits)
-    assert abs(int(cut)) <= abs(int(signed_codes(number)))
-    assert int(truncated(cut, bits)) == int(cut)
+    cut = score_scale.truncated(score_scale.signed_codes(number), bits)
+    assert abs(int(cut)) <= abs(int(score_scale.signed_codes(number)))
+    assert int(score_scale.truncated(cut, bits)) == int(cut)
     assert abs(int(cut)) % 2 ** (52 - bits) == 0
 
 
@@ -52,26 +44,28 @@ def test_a_cell_is_the_number_of_edges_at_most_the_score(
 ) -> None:
     edges = np.sort(unordered)
     expected = [sum(1 for edge in edges if edge <= score) for score in scores]
-    assert cells_of(scores, edges).tolist() == expected
+    assert score_scale.cells_of(scores, edges).tolist() == expected
 
 
 FIXED = ("probability", "log-odds", "real")
-DYADIC = np.arange(1, 2**BORDER_LEVELS) / 2**BORDER_LEVELS
+DYADIC = np.arange(1, 2**score_scale.BORDER_LEVELS) / 2**score_scale.BORDER_LEVELS
 
 
 @pytest.mark.parametrize("name", FIXED)
 def test_knots_have_dyadic_positions_and_come_back_exactly(name: str) -> None:
-    scale = named_scale(name)
+    scale = score_scale.named_scale(name)
     np.testing.assert_array_equal(scale.positions(scale.borders), DYADIC)
     np.testing.assert_array_equal(scale.scores(DYADIC), scale.borders)
 
 
-@pytest.mark.parametrize("name", SCALES)
+@pytest.mark.parametrize("name", score_scale.SCALES)
 @given(data=st.data())
 def test_positions_keep_their_order(name: str, data: st.DataObject) -> None:
     numbers = PROBABILITIES if name in ("probability", "even") else NUMBERS
     low, high = (
-        named_scale(name).positions(sorted([data.draw(numbers), data.draw(numbers)])).tolist()
+        score_scale.named_scale(name)
+        .positions(sorted([data.draw(numbers), data.draw(numbers)]))
+        .tolist()
     )
     assert 0 <= low <= high <= 1
 
@@ -79,7 +73,7 @@ def test_positions_keep_their_order(name: str, data: st.DataObject) -> None:
 @given(PROBABILITIES)
 def test_a_cell_is_where_its_edges_say(score: float) -> None:
     """``position >= e`` if and only if ``score >= score of e``, for every edge e of a cell."""
-    scale = named_scale("probability")
+    scale = score_scale.named_scale("probability")
     reached = scale.positions([score]) >= DYADIC
     np.testing.assert_array_equal(reached, scale.borders <= score)
 
@@ -97,17 +91,17 @@ def test_a_cell_is_where_its_edges_say(score: float) -> None:
 )
 def test_knots_must_ascend(borders: list[float], low: float | None, high: float | None) -> None:
     with pytest.raises(ValueError, match="cell edges"):
-        ScoreScale(np.array(borders), low, high)
+        score_scale.ScoreScale(np.array(borders), low, high)
 
 
 def test_an_unknown_scale_is_refused() -> None:
     with pytest.raises(ValueError, match=r"scale must be one of .*, got 'octaves'"):
-        named_scale("octaves")
+        score_scale.named_scale("octaves")
 
 
-@pytest.mark.parametrize("name", SCALES)
+@pytest.mark.parametrize("name", score_scale.SCALES)
 def test_slopes_and_open_ends_give_the_positions_nearby(name: str) -> None:
-    scale = named_scale(name)
+    scale = score_scale.named_scale(name)
     below, above = scale.open_ends
     borders = scale.borders
     middles = (borders[:-1] + borders[1:]) / 2
@@ -133,4 +127,6 @@ def test_any_scores_have_the_cells_that_a_search_finds(
     with np.errstate(over="ignore"):
         beside = [np.nextafter(ends, end) for end in (-np.inf, np.inf)]
     numbers = np.concatenate([scores, ends, *beside])
-    np.testing.assert_array_equal(CellTable(ends).cells(numbers), cells_of(numbers, ends))
+    np.testing.assert_array_equal(
+        score_scale.CellTable(ends).cells(numbers), score_scale.cells_of(numbers, ends)
+    )

@@ -210,18 +210,6 @@ def test_without_the_tag_a_left_out_party_still_makes_the_runs_disagree(party: i
         figures(secrets(), partial(plain_answer, leave_out=party))
 
 
-@pytest.mark.parametrize("kind", ["wrapping", "short in the first run", "negative"])
-def test_multipliers_that_wrap_make_the_runs_disagree(kind: str) -> None:
-    """On the cipher noise refuses them first."""
-    chosen = {"wrapping": forging.WRAPPING, "negative": -forging.HONEST}.get(kind)
-    multiplier = chosen or forging.forging_multiplier(schemes.PLAIN_MODULI[0])
-    made, answer = secrets(), partial(plain_answer, multiplier=multiplier)
-    first = made[0].decrypted(answer(made[0]))
-    assert (max(first[:2]) < 2**40) == (kind == "short in the first run")
-    with pytest.raises(packing.CheatingError, match="two runs disagree"):
-        figures(made, answer)
-
-
 def test_no_multiplier_takes_both_runs_to_another_small_pair() -> None:
     """Modulo both primes, pairs that are not parallel to the true one leave the accepted square.
 

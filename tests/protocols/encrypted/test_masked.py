@@ -83,18 +83,6 @@ def test_what_is_added_to_a_range_does_not_follow_the_multiplier() -> None:
     assert len(ranges) == 1
 
 
-def test_perturbations_are_as_wide_as_a_range_can_bear() -> None:
-    """A multiple of every c from 131,072 records on; below, less than some c."""
-    wide, narrow = MaskedScheme(100, 2**20), MaskedScheme(100, 1000)
-    assert wide.width(2**40) == wide.reach == 2**48
-    assert wide.width(2**40 + 1) == (2**40 + 1) * (2**8 - 1)
-    assert narrow.width(1 << narrow.least_bits) == narrow.reach < 2**16
-    checked = MaskedScheme(10, 2**20, checked=True)
-    for scheme in (wide, narrow, MaskedScheme(100, 2**32), checked):
-        smallest = masked_scheme.PRECISION * scheme.most_records**2 / 1024
-        assert scheme.widest <= smallest * 2**scheme.least_bits * (1 + 1e-6) + 1
-
-
 def test_unperturbed_answers_warn_also_where_only_parties_are_told() -> None:
     protocol = EncryptedAUC(10, most_records=2000, perturbed=False, reveal="parties")
     made = simulate(federation(), protocol, NoNoise()).server_result
@@ -196,11 +184,3 @@ def test_parties_alone_are_told() -> None:
     assert result.auc.value == pytest.approx(revealed.value, abs=1e-6)
     assert result.to_dict()["protocol"]["reveal"] == "parties"
     assert open_protocol.settings["reveal"] == "aggregator"
-
-
-def test_boxes_for_others_are_refused() -> None:
-    parties = variants.Parties(EncryptedAUC(10, most_records=2000), federation())
-    boxes = sessions.as_parts(parties.until(send_masked).per_client["box"])
-    swapped = {"box": sessions.as_field([boxes[0], boxes[2], boxes[1], boxes[3]])}
-    with pytest.raises(HomomorphicError, match="not encrypted by the first party"):
-        parties.answer(1, Query(send_masked, parties.protocol, per_client=swapped))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 import tacit
-from tacit.protocol import Clients, NoNoise, protocol_of
+from tacit.protocol import Clients, NoNoise
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.running.simulation import simulate
 
@@ -51,12 +49,3 @@ def test_thresholds_follow_from_public_numbers_and_warnings_from_the_wanted_rang
     assert chosen.threshold_count == 100
     assert chosen.result_of(0.75, 0.019).warnings == ()
     assert "wider than 0.02" in chosen.result_of(0.75, 0.021).warnings[0]
-
-
-@pytest.mark.parametrize(
-    "given", [{"thresholds": (0.0, 0.1, 0.2, 0.5, 1.0)}, {"scale": "even"}, {"half_range": 0.01}]
-)
-def test_settings_of_a_result_give_the_same_protocol(given: dict[str, Any]) -> None:
-    made = protocol_of("encrypted-auc", dict(given))
-    settings = {**made.settings, "scale": made.scale}  # type: ignore[attr-defined]
-    assert protocol_of("encrypted-auc", settings) == made

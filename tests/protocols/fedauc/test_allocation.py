@@ -11,18 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from tacit.counts.allocating import (
-    FIRST_ROUND_FRACTIONS,
-    PriorEstimate,
-    RankGeometry,
-    adaptive_allocation,
-    first_round_fraction,
-    influence_allocation,
-    influence_centre,
-    predicted_variance,
-    prior_from,
-    vague_prior,
-)
+from tacit.counts import allocating
 from tacit.counts.rank_noise import RankNoise
 from tacit.data.ragged import Ragged
 from tacit.metrics.ranking import doubled_mid_ranks
@@ -30,8 +19,8 @@ from tacit.running.evaluating import exact_auc
 from tests.federations import binormal_clients
 
 
-def geometry_of(clients: object) -> RankGeometry:
-    return RankGeometry.of(Ragged(doubled_mid_ranks(clients.scores), clients.offsets))  # type: ignore[attr-defined]
+def geometry_of(clients: object) -> allocating.RankGeometry:
+    return allocating.RankGeometry.of(Ragged(doubled_mid_ranks(clients.scores), clients.offsets))  # type: ignore[attr-defined]
 
 
 def naive_variance(low: float, high: float, centre: float, error: float, epsilon: float) -> float:
@@ -74,26 +63,23 @@ def test_the_grid_is_within_one_percent_of_a_general_optimiser(
     shift = (records - 1) / 2 - LARGE * centre
     ends = (np.array([LARGE * (low + part * width) + shift]) for part in (0.0, 0.5, 1.0))
     bottom, middle, top = ends
-    geometry = RankGeometry(records, bottom, top, middle, np.array([1e30]), np.array([9.0]))
-    noise, prior = RankNoise("laplace", epsilon), PriorEstimate(records / 2, 0.5, LARGE * error)
-    chosen = influence_allocation(geometry, noise, prior, rounds=1)
-    weighted, count, _ = predicted_variance(geometry, noise, chosen, (records - 1) / 2)
+    geometry = allocating.RankGeometry(
+        records, bottom, top, middle, np.array([1e30]), np.array([9.0])
+    )
+    noise, prior = (
+        RankNoise("laplace", epsilon),
+        allocating.PriorEstimate(records / 2, 0.5, LARGE * error),
+    )
+    chosen = allocating.influence_allocation(geometry, noise, prior, rounds=1)
+    weighted, count, _ = allocating.predicted_variance(geometry, noise, chosen, (records - 1) / 2)
     variance = float(weighted[0] / LARGE**2 + error**2 * count[0])
     assert variance <= 1.0101 * naive_variance(low, low + width, centre, error, epsilon)
-
-
-def test_the_first_round_is_free_where_everybody_responds_and_small_elsewhere() -> None:
-    alone = geometry_of(binormal_clients(500, 500, 1000))
-    large = geometry_of(binormal_clients(5000, 5000, 4))
-    noise = RankNoise("staircase", 1.0)
-    assert first_round_fraction(alone, noise) == 0.0
-    assert 0 < first_round_fraction(large, noise) <= max(FIRST_ROUND_FRACTIONS)
 
 
 def test_a_hopeless_first_round_tells_nothing() -> None:
     geometry = geometry_of(binormal_clients(50, 50, 10))
     noise = RankNoise("laplace", 0.001)
-    prior = prior_from(geometry, noise, np.array(70.0), np.array(0.9))
+    prior = allocating.prior_from(geometry, noise, np.array(70.0), np.array(0.9))
     assert prior.centre_error == pytest.approx(49.5)
 
 
@@ -101,10 +87,10 @@ def test_the_stated_error_of_the_centre_is_its_spread() -> None:
     """20,000 first rounds: the spread's own error is 0.5 %, so 5 % is ten of them."""
     clients = binormal_clients(4000, 12000, 5)
     geometry, noise = geometry_of(clients), RankNoise("laplace", 0.5)
-    first_allocation = adaptive_allocation(geometry, noise)
+    first_allocation = allocating.adaptive_allocation(geometry, noise)
     rng = np.random.default_rng(0)
     truth = exact_auc(clients)
-    centre = influence_centre(clients.records, 4000.0, truth)
+    centre = allocating.influence_centre(clients.records, 4000.0, truth)
     count, rest = (
         noise.drawn(1, first_allocation.fraction).variance,
         noise.drawn(1, 1 - first_allocation.fraction).unit_variance,
@@ -119,13 +105,13 @@ def test_the_stated_error_of_the_centre_is_its_spread() -> None:
     numerator = (truth - 0.5) * 4000.0 * 12000.0
     numerator = numerator + ((first_allocation.doubled_pivot / 2 - middle) * first + second).sum(-1)
     areas = 0.5 + numerator / (positives * (clients.records - positives))
-    observed = np.std(influence_centre(clients.records, positives, areas) - centre)
-    stated = prior_from(geometry, noise, np.array(4000.0), np.array(truth)).centre_error
+    observed = np.std(allocating.influence_centre(clients.records, positives, areas) - centre)
+    stated = allocating.prior_from(geometry, noise, np.array(4000.0), np.array(truth)).centre_error
     assert float(stated) == pytest.approx(observed, rel=0.05)
 
 
 def test_the_vague_release_covers_the_plausible_centres() -> None:
-    vague = vague_prior(1000)
-    centre = influence_centre(1000, vague.positives, vague.auc)
-    distance = float(centre) - float(influence_centre(1000, 50.0, 0.9))
+    vague = allocating.vague_prior(1000)
+    centre = allocating.influence_centre(1000, vague.positives, vague.auc)
+    distance = float(centre) - float(allocating.influence_centre(1000, 50.0, 0.9))
     assert abs(distance) < 3 * float(vague.centre_error)

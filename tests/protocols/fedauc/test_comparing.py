@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from tacit import Clients, ClientState, ComparedAUC, DataError, FedAUC, evaluate, repeat
+from tacit import Clients, ClientState, ComparedAUC, DataError, FedAUC, evaluate
 from tacit.metrics.ranking import auc
 from tacit.privacy.mechanisms.response import response_variance
 from tacit.protocol import NOTHING, NoNoise, Query, Ragged, SimulatedNoise
@@ -24,7 +24,6 @@ from tacit.protocols.fedauc.comparing.protocol import (
     pair_order,
     records_that_respond,
 )
-from tacit.protocols.published.fedauc import PublishedFedAUC
 from tacit.results.server_result import ComparisonResult
 from tacit.running.simulation import simulate
 from tacit.testing import checks
@@ -143,16 +142,6 @@ def test_records_are_divided_where_the_predicted_variance_is_least(
     )
 
 
-def test_both_ways_are_taken() -> None:
-    """The federation of the statistical tests below has clients whose records take both ways."""
-    clients = two_models(6000, 6, seed=3, correlation=0.999, strayed=0.005)
-    responding = query_of(clients, ComparedAUC(1.0)).per_client["responding"]
-    assert isinstance(responding, Ragged)
-    answered = Ragged(responding.values.astype(np.int64), responding.offsets).sum()
-    assert np.count_nonzero(answered) >= 4
-    assert (answered < 0.3 * responding.sizes).all()
-
-
 @pytest.mark.parametrize("trust", ["each", "each(emphasis=0.5)"])
 @pytest.mark.parametrize("responders", [0, 3])
 def test_no_flipped_label_costs_more_than_is_declared(trust: str, responders: int) -> None:
@@ -263,28 +252,6 @@ def test_intervals_about_the_population_cover_its_difference() -> None:
         narrow += low < 0.05 < high
     assert inside >= 105
     assert narrow < 90
-
-
-@pytest.mark.parametrize(("clients", "gain"), [(10, 2.5), (1000, 4.0)])
-def test_one_comparison_beats_two_evaluations_of_half_the_budget(clients: int, gain: float) -> None:
-    """The spread of 300 repetitions of each, whose ratio errs by 6 %."""
-    both = two_models(20000, clients)
-    together = result_of(both, ComparedAUC(1.0), SimulatedNoise(1, 300)).value
-    assert both.second is not None
-    apart = [
-        repeat(replace(both, scores=scores, second=None), PublishedFedAUC(0.5, "staircase"), 300)
-        for scores in (both.scores, both.second)
-    ]
-    assert (apart[0] - apart[1]).std() > gain * together.std()
-
-
-def test_models_that_rank_alike_differ_by_nothing() -> None:
-    clients = two_models(2000, 4)
-    alike = replace(clients, second=clients.scores**3)
-    result = result_of(alike, ComparedAUC(1.0), SimulatedNoise(1))
-    assert float(result.value) == 0.0
-    assert float(result.privacy_error) == 0.0
-    assert float(result.sampling_error) == pytest.approx(0.0, abs=1e-8)
 
 
 def test_hopeless_noise_says_so() -> None:

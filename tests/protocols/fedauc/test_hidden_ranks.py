@@ -11,16 +11,7 @@ from tacit.counts.rank_noise import RankNoise
 from tacit.crypto.secure_sum.masking import known_summands, summands_of
 from tacit.metrics.ranking import doubled_mid_ranks
 from tacit.protocol import Clients, ClientState, DataError, NoNoise, Query, Ragged, View
-from tacit.protocols.fedauc.hidden_ranks import (
-    RANKS,
-    compared_scores,
-    mid_ranks_of,
-    noisy_hidden_rank_sums,
-    rank_codes,
-    rank_keys,
-    rank_together,
-    ranking,
-)
+from tacit.protocols.fedauc import hidden_ranks
 from tacit.running.evaluating import repeat_results
 from tacit.testing.checks import conversation_of
 from tests.federations import binormal_clients
@@ -61,11 +52,13 @@ def test_the_server_is_shown_neither_scores_nor_ranks() -> None:
 def test_clients_keep_their_own_mid_ranks() -> None:
     clients = Clients.from_arrays([0.9, 0.1, 0.1, 0.5], [1, 0, 1, 0], ["a", "a", "b", "b"])
     state = ClientState()
-    rank_together.answer(clients, Query(rank_together, HIDDEN, view=View.MPC), NoNoise(), state)
-    stored = state.recall_field(RANKS)
+    hidden_ranks.rank_together.answer(
+        clients, Query(hidden_ranks.rank_together, HIDDEN, view=View.MPC), NoNoise(), state
+    )
+    stored = state.recall_field(hidden_ranks.RANKS)
     assert isinstance(stored, Ragged)
     np.testing.assert_array_equal(stored.values, [1, 6, 1, 4])
-    own = state.part(1, 2).recall_field(RANKS)
+    own = state.part(1, 2).recall_field(hidden_ranks.RANKS)
     assert isinstance(own, Ragged)
     np.testing.assert_array_equal(own.values, [1, 4])
 
@@ -89,19 +82,19 @@ def test_sums_that_would_weaken_the_noise_are_refused(
     """Noise for fewer records than there are would be too small."""
     state = ClientState()
     if ranks is not None:
-        state.keep(RANKS, Ragged(np.array(ranks), FOUR.offsets))
+        state.keep(hidden_ranks.RANKS, Ragged(np.array(ranks), FOUR.offsets))
     shared = {"noise": RankNoise(mechanism, 1.0), "records": 4, "share": fraction}
-    sums = Query(noisy_hidden_rank_sums, HIDDEN, shared)
+    sums = Query(hidden_ranks.noisy_hidden_rank_sums, HIDDEN, shared)
     with pytest.raises((ValueError, DataError), match=said):
         sums.step.answer(FOUR, sums, NoNoise(), state)
 
 
 def test_codes_keep_order_and_drop_the_last_bits() -> None:
     scores = np.sort(np.random.default_rng(0).random(1000))
-    codes = rank_codes(np.concatenate([[0.0, 5e-324], scores, [1.0]]))
+    codes = hidden_ranks.rank_codes(np.concatenate([[0.0, 5e-324], scores, [1.0]]))
     assert (np.diff(codes) >= 0).all()
     assert codes[0] >= 0 and codes[-1] < 2**56
-    np.testing.assert_allclose(compared_scores(codes)[2:-1], scores, rtol=2.0**-46)
+    np.testing.assert_allclose(hidden_ranks.compared_scores(codes)[2:-1], scores, rtol=2.0**-46)
 
 
 Blocks = list[NDArray[np.int64]]
@@ -113,20 +106,26 @@ def wanted(blocks: Blocks) -> list[int]:
 
 
 def keys_of(blocks: Blocks) -> NDArray[np.int64]:
-    return np.concatenate([rank_keys(block, owner) for owner, block in enumerate(blocks)])
+    return np.concatenate(
+        [hidden_ranks.rank_keys(block, owner) for owner, block in enumerate(blocks)]
+    )
 
 
 def mid_ranks(blocks: Blocks, positions: NDArray[np.int64]) -> list[int]:
     ends = np.cumsum([block.size for block in blocks])[:-1]
     parts = np.split(np.asarray(positions), ends)
-    return [r for block, own in zip(blocks, parts, strict=True) for r in mid_ranks_of(block, own)]
+    return [
+        r
+        for block, own in zip(blocks, parts, strict=True)
+        for r in hidden_ranks.mid_ranks_of(block, own)
+    ]
 
 
 @given(st.lists(st.lists(st.integers(0, 6), min_size=1, max_size=9), min_size=1, max_size=5))
 @settings(max_examples=200, deadline=None)
 def test_the_network_ranks_small_blocks_with_ties(lists: list[list[int]]) -> None:
     blocks = [np.sort(np.array(own, dtype=np.int64)) for own in lists]
-    positions = ranking([block.size for block in blocks], np)(keys_of(blocks))
+    positions = hidden_ranks.ranking([block.size for block in blocks], np)(keys_of(blocks))
     assert mid_ranks(blocks, positions) == wanted(blocks)
 
 
@@ -134,7 +133,7 @@ def test_the_network_ranks_small_blocks_with_ties(lists: list[list[int]]) -> Non
 def test_the_network_ranks_blocks_of_any_size(sizes: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)
     blocks = [np.sort(rng.integers(0, 2**56, size)) for size in sizes]
-    positions = ranking(sizes, np)(keys_of(blocks))
+    positions = hidden_ranks.ranking(sizes, np)(keys_of(blocks))
     assert mid_ranks(blocks, positions) == wanted(blocks)
 
 
@@ -148,7 +147,7 @@ def test_shares_of_positions_add_up() -> None:
     shares = threads.together(
         lambda run, rank: run.evaluated(
             ("ranks",),
-            ranking([5, 7], run.arrays),
+            hidden_ranks.ranking([5, 7], run.arrays),
             [[parts[place] for place in known_summands(rank, 2)]],
         )
     )

@@ -15,13 +15,7 @@ from tacit.privacy.cost import MAX_BUDGET, MIN_BUDGET
 from tacit.privacy.exact import MAX_SHARED_SCALE
 from tacit.protocol import ClientState, DataError, NoNoise, Query, Ragged, Released, Step, View
 from tacit.protocol.declared import asked_views
-from tacit.protocols.fedauc.secure_sums import (
-    FirstRound,
-    divided,
-    keep_ranks,
-    summed_rank_pairs,
-    summed_residuals,
-)
+from tacit.protocols.fedauc import secure_sums
 from tacit.protocols.shared.counting import number_field
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
@@ -41,16 +35,18 @@ def keep(clients: Clients, ranks: NDArray[np.int64] | None = None) -> ClientStat
     values = 2 * np.arange(clients.records) if ranks is None else ranks
     state = ClientState()
     query = Query(
-        keep_ranks,
+        secure_sums.keep_ranks,
         SUMMED,
         {"records": clients.records},
         {"ranks": Ragged(values.astype(np.int64), clients.offsets)},
     )
-    keep_ranks.answer(clients, query, NoNoise(), state)
+    secure_sums.keep_ranks.answer(clients, query, NoNoise(), state)
     return state
 
 
-def residual_query(clients: Clients, step: Step = summed_residuals, **changes: Any) -> Query:
+def residual_query(
+    clients: Clients, step: Step = secure_sums.summed_residuals, **changes: Any
+) -> Query:
     shared = {
         "clients": clients.count,
         "records": clients.records,
@@ -73,7 +69,7 @@ def test_the_error_does_not_grow_with_the_number_of_clients(count: int) -> None:
     centre = 2000 - 0.5 + exact * (8000 - 2 * 2000)
     limit = np.sqrt(2) * max(centre, 8000 - centre) / (2000 * 6000)
     measured = float(np.std(result.value - exact))
-    parts = divided(8000, 1.0)
+    parts = secure_sums.divided(8000, 1.0)
     expected = limit / (1 - parts.first)
     assert 0.9 * expected < measured < 1.1 * expected
     assert abs(np.mean(result.privacy_error) / measured - 1) < 0.1
@@ -84,7 +80,7 @@ def test_the_error_does_not_grow_with_the_number_of_clients(count: int) -> None:
 @pytest.mark.parametrize("epsilon", [MIN_BUDGET, 0.002, 0.004, 0.02, 1.0, MAX_BUDGET])
 def test_clients_can_draw_shares_of_all_noises(records: int, epsilon: float) -> None:
     """Otherwise each debits its ledger, and then fails to draw."""
-    parts = divided(records, epsilon)
+    parts = secure_sums.divided(records, epsilon)
     spent = parts.first * epsilon
     fields = (
         Released((), 1, spent * parts.count),
@@ -95,9 +91,9 @@ def test_clients_can_draw_shares_of_all_noises(records: int, epsilon: float) -> 
 
 
 def test_a_class_that_does_not_show_gives_no_figure() -> None:
-    first = FirstRound(np.array(50.0), 100.0, np.array(0.8), np.array(1.0))
+    first = secure_sums.FirstRound(np.array(50.0), 100.0, np.array(0.8), np.array(1.0))
     assert np.isnan(first.area_with(1000, np.array(900), np.array(10.0)))
-    shown = FirstRound(np.array(70.0), 100.0, np.array(0.8), np.array(1.0))
+    shown = secure_sums.FirstRound(np.array(70.0), 100.0, np.array(0.8), np.array(1.0))
     assert np.isfinite(shown.area_with(1000, np.array(900), np.array(10.0)))
 
 
@@ -120,7 +116,10 @@ def test_a_client_that_vanished_ends_the_run() -> None:
         ({"records": 0}, "records must be at least 1"),
         ({"records": 5}, "reach beyond the 5 records"),
         *(
-            ({"step": summed_rank_pairs, "count_part": part}, "must be above 0 and below 1")
+            (
+                {"step": secure_sums.summed_rank_pairs, "count_part": part},
+                "must be above 0 and below 1",
+            )
             for part in (0.0, 1.0, "half")
         ),
     ],
@@ -155,7 +154,7 @@ def test_more_records_than_any_sum_is_exact_for_are_refused() -> None:
     positives = int(labels.sum())
     rank_sum = int((2 * np.arange(records) * labels).sum())
     pivot = np.array((2**63 + rank_sum) // positives)
-    for step in (summed_residuals, summed_rank_pairs):
+    for step in (secure_sums.summed_residuals, secure_sums.summed_rank_pairs):
         query = residual_query(clients, step, records=2**41, pivot=pivot, count_part=0.5)
         with pytest.raises(ValueError, match="the sum would not be exact"):
             step.answer(clients, query, NoNoise(), state)
@@ -171,12 +170,12 @@ def test_the_largest_sums_are_rounded_as_whole_numbers(epsilon: float) -> None:
     state = ClientState()
     ranks = Ragged(np.array([0, top // 3, top]), clients.offsets)
     announced = {"records": records}
-    query = Query(keep_ranks, protocol, announced, {"ranks": ranks})
-    keep_ranks.answer(clients, query, NoNoise(), state)
+    query = Query(secure_sums.keep_ranks, protocol, announced, {"ranks": ranks})
+    secure_sums.keep_ranks.answer(clients, query, NoNoise(), state)
     for pivot in (0, top // 7, top):
         shared = announced | {"clients": 1, "epsilon": epsilon, "pivot": np.array(pivot)}
-        asked = Query(summed_residuals, protocol, shared, view=View.SUM)
-        sent = summed_residuals.answer(clients, asked, NoNoise(), state)["residual"]
+        asked = Query(secure_sums.summed_residuals, protocol, shared, view=View.SUM)
+        sent = secure_sums.summed_residuals.answer(clients, asked, NoNoise(), state)["residual"]
         total, reach = top // 3 + top - 2 * pivot, max(pivot, top - pivot)
         exact = Fraction(total * units_for(epsilon), reach)
         assert int(np.asarray(sent)) == math.floor(exact + Fraction(1, 2))
@@ -185,7 +184,7 @@ def test_the_largest_sums_are_rounded_as_whole_numbers(epsilon: float) -> None:
 def test_a_client_draws_its_share_of_the_noise() -> None:
     """Of both numbers of the first round, and of that of the second."""
     clients = Clients.from_arrays(np.arange(8) / 8, [0, 1] * 4, np.arange(8) // 2)
-    for step, numbers in ((summed_rank_pairs, 2), (summed_residuals, 1)):
+    for step, numbers in ((secure_sums.summed_rank_pairs, 2), (secure_sums.summed_residuals, 1)):
         query = residual_query(clients, step, count_part=0.5)
         for first, last in ((0, 4), (0, 1), (1, 4)):
             noise, part = Recorder(), clients.part(first, last)

@@ -2,69 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import expit
 
 import tacit
 from tacit import Clients, FedAUC, ScoreHistogram
 from tacit.arrays import Floats
 from tacit.counts.influence import NEGATIVES, POSITIVES, SIZES
 from tacit.counts.tree_budget import PARTS
-from tacit.metrics.ranking import auc
 from tacit.protocol import Adjacency, ClientState, NoNoise, Query, SimulatedNoise, View
-from tacit.protocols.histogram.comparing import (
-    DIFFERENCE,
-    LARGEST_SQUARE,
-    LEVEL,
-    MODELS,
-    SQUARES,
-    ComparedHistograms,
-    Pair,
-    both_models,
-    first_pair_round,
-    number_fields,
-    second_pair_round,
-    summed_differences,
-)
+from tacit.protocols.histogram import comparing
 from tacit.protocols.histogram.steps import LISTED
 from tacit.running.simulation import simulate
+from tests.metrics.test_ranking import comparisons, delong
+from tests.protocols.fedauc.test_comparing import two_models
 
 CELLS = 64
 
 
 def models(size: int, seed: int, clients: int = 5) -> Clients:
     """Two models of different quality on the same records."""
-    rng = np.random.default_rng(seed)
-    truth = rng.normal(-1.5, 1.3, size)
-    labels = (rng.random(size) < expit(truth)).astype(np.int8)
-    first, second = (
-        expit(slope * truth + spread * rng.normal(size=size))
-        for slope, spread in ((0.9, 0.3), (0.8, 0.6))
-    )
-    dealt = Clients.split(first, labels, clients=clients, seed=seed)
-    return replace(dealt, second=Clients.split(second, labels, clients=clients, seed=seed).scores)
-
-
-def exact(clients: Clients) -> float:
-    first, second = both_models(clients)
-    return auc(first.scores, first.labels) - auc(second.scores, second.labels)
-
-
-def delong(clients: Clients) -> float:
-    """The standard error of the difference by every pair of records (DeLong et al. 1988)."""
-    placements = []
-    for each in both_models(clients):
-        positive = each.labels == 1
-        won = np.sign(each.scores[positive][:, None] - each.scores[~positive]) / 2 + 0.5
-        placements.append((won.mean(axis=1), won.mean(axis=0)))
-    apart = [one - other for one, other in zip(*placements, strict=True)]
-    return float(np.sqrt(sum(np.var(each, ddof=1) / each.size for each in apart)))
+    return two_models(size, clients, correlation=0.7, areas=(0.85, 0.75), seed=seed)
 
 
 @pytest.mark.parametrize("trust", ["secure-sum", "each", "secure-sum(dropouts=0.2)"])
@@ -73,10 +35,12 @@ def test_without_noise_the_difference_and_its_error_are_those_of_all_pairs(
     trust: str, adjacency: Any
 ) -> None:
     clients = models(3_000, 1)
-    protocol = ComparedHistograms(1.0, trust, adjacency)
+    protocol = comparing.ComparedHistograms(1.0, trust, adjacency)
     result = tacit.compare(clients, None, protocol, noise=NoNoise())
-    assert result.difference.value == pytest.approx(exact(clients), abs=2e-4)
-    assert result.difference.sampling_error == pytest.approx(delong(clients), rel=0.03)
+    assert result.difference.value == pytest.approx(protocol.exact(clients), abs=2e-4)
+    won = [comparisons(each.scores, each.labels) for each in comparing.both_models(clients)]
+    error = np.sqrt(delong(won[0] - won[1]))
+    assert result.difference.sampling_error == pytest.approx(error, rel=0.03)
     assert result.first.value - result.second.value == pytest.approx(result.difference.value)
 
 
@@ -85,11 +49,11 @@ def test_intervals_cover_what_they_say() -> None:
 
     Errors from noise 30 % larger than stated would be covered in 0.87 of runs.
     """
-    protocol = ComparedHistograms(2.0)
+    protocol = comparing.ComparedHistograms(2.0)
     about, errors, stated = [], [], []
     for drawn in range(20):
         clients = models(2_000, drawn)
-        difference = exact(clients)
+        difference = protocol.exact(clients)
         for seed in range(drawn, 300, 20):
             found = simulate(clients, protocol, SimulatedNoise(seed)).server_result
             about.append(found.covers(difference))
@@ -99,19 +63,12 @@ def test_intervals_cover_what_they_say() -> None:
     assert np.std(errors) < 1.15 * np.sqrt(np.mean(np.square(stated)))
 
 
-def test_one_number_tells_a_difference_better_than_two_evaluations() -> None:
-    clients = models(40_000, 2)
-    compared = tacit.compare(clients, None, ScoreHistogram("secure-sum", 1.0), seed=1)
-    alone = tacit.evaluate(
-        replace(clients, second=None), ScoreHistogram("secure-sum", 0.5, aim="auc"), seed=1
-    )
-    assert compared.difference.standard_error < 0.8 * np.sqrt(2) * alone.auc.standard_error
-
-
 @pytest.mark.parametrize("size", [300, 40_000])
 @pytest.mark.parametrize("trust", ["secure-sum", "each"])
 def test_all_queries_spend_epsilon_and_no_more(size: int, trust: str) -> None:
-    spent = tacit.compare(models(size, 3), None, ComparedHistograms(0.7, trust), seed=1).spent
+    spent = tacit.compare(
+        models(size, 3), None, comparing.ComparedHistograms(0.7, trust), seed=1
+    ).spent
     assert spent.epsilon == pytest.approx(0.7)
     assert spent.adjacency is Adjacency.RECORD
 
@@ -128,9 +85,9 @@ FUNCTIONS = st.lists(st.floats(0, 1), min_size=3, max_size=3).map(np.sort)
 def test_no_record_moves_a_sum_further_than_its_reach(
     functions: list[Floats], sizes: tuple[float, float], scores: list[float]
 ) -> None:
-    names = [f"{model}_{name}" for model in MODELS for name in (POSITIVES, NEGATIVES)]
+    names = [f"{model}_{name}" for model in comparing.MODELS for name in (POSITIVES, NEGATIVES)]
     fields = dict(zip(names, functions, strict=True)) | {SIZES: np.array(sizes)}
-    pair = Pair.published(fields)
+    pair = comparing.Pair.published(fields)
     moved = []
     for label in (0, 1):
         one = Clients.from_arrays([scores[0]], [label])
@@ -141,27 +98,31 @@ def test_no_record_moves_a_sum_further_than_its_reach(
         )
         moved.append((first - second, first + second))
     by_record, by_replace = map(pair.reaches, (Adjacency.RECORD, Adjacency.REPLACE))
-    for place, name in enumerate((DIFFERENCE, LEVEL)):
+    for place, name in enumerate((comparing.DIFFERENCE, comparing.LEVEL)):
         values = [each[place] for each in moved]
         assert max(map(abs, values)) <= by_record[name]
         assert max(values) - min(values) <= by_replace[name]
-    assert by_record[SQUARES] == by_replace[SQUARES] == LARGEST_SQUARE * 2**20
+    assert (
+        by_record[comparing.SQUARES]
+        == by_replace[comparing.SQUARES]
+        == comparing.LARGEST_SQUARE * 2**20
+    )
 
 
 def number_query(changed: dict[str, Any] | None = None) -> Query:
     rising = np.arange(1, CELLS) / CELLS
     fields: dict[str, Any] = {
-        f"{model}_{name}": rising for model in MODELS for name in (POSITIVES, NEGATIVES)
+        f"{model}_{name}": rising for model in comparing.MODELS for name in (POSITIVES, NEGATIVES)
     }
     fields |= {SIZES: np.array([500.0, 1500.0]), LISTED: np.array([2, 38]), "clients": 5}
     fields |= changed or {}
-    protocol = ComparedHistograms(1.0)
-    return Query(summed_differences, protocol, broadcast=fields, view=View.SUM)
+    protocol = comparing.ComparedHistograms(1.0)
+    return Query(comparing.summed_differences, protocol, broadcast=fields, view=View.SUM)
 
 
 def round_query(step: Any, *parts: int) -> Query:
     shared = {LISTED: np.array(parts), "clients": 5}
-    return Query(step, ComparedHistograms(1.0), broadcast=shared, view=View.SUM)
+    return Query(step, comparing.ComparedHistograms(1.0), broadcast=shared, view=View.SUM)
 
 
 @pytest.mark.parametrize(
@@ -178,17 +139,19 @@ def round_query(step: Any, *parts: int) -> Query:
 def test_what_no_look_gives_is_refused(changed: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         query = number_query(changed)
-        summed_differences.answer(models(200, 4), query, SimulatedNoise(1), ClientState())
+        comparing.summed_differences.answer(models(200, 4), query, SimulatedNoise(1), ClientState())
 
 
 def test_a_server_that_asks_again_gets_no_more_than_epsilon() -> None:
     """After all parts are spent, other functions or another round would cost more."""
     clients, state, noise = models(200, 4), ClientState(), SimulatedNoise(1)
-    first_pair_round.answer(clients, round_query(first_pair_round, 2), noise, state)
-    summed_differences.answer(clients, number_query(), noise, state)
-    summed_differences.answer(clients, number_query(), noise, state)  # the very same
+    comparing.first_pair_round.answer(
+        clients, round_query(comparing.first_pair_round, 2), noise, state
+    )
+    comparing.summed_differences.answer(clients, number_query(), noise, state)
+    comparing.summed_differences.answer(clients, number_query(), noise, state)  # the very same
     other = number_query({SIZES: np.array([501.0, 1500.0])})
-    for query in (other, round_query(second_pair_round, 2, 4)):
+    for query in (other, round_query(comparing.second_pair_round, 2, 4)):
         with pytest.raises(ValueError, match="go on from"):
             query.step.answer(clients, query, noise, state)
 
@@ -197,8 +160,8 @@ def test_the_numbers_have_the_noise_that_they_pay_for() -> None:
     """The variances of 2,000 draws, known to 5 %: a scale 30 % off is eight errors away."""
     clients, query = models(200, 5), number_query()
     noise = SimulatedNoise(1, replicates=2_000)
-    reply = summed_differences.answer(clients, query, noise, ClientState())
-    for name, field in number_fields(1.0 * 38 / PARTS).items():
+    reply = comparing.summed_differences.answer(clients, query, noise, ClientState())
+    for name, field in comparing.number_fields(1.0 * 38 / PARTS).items():
         drawn = np.asarray(reply[name], dtype=np.float64)
         assert drawn.shape == (2_000,)
         assert np.var(drawn) == pytest.approx(2 * field.scale**2, rel=0.25)

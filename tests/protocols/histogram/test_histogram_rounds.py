@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tacit import Clients, ScoreHistogram, binormal_scores, evaluate, rehearse
+from tacit import Clients, ScoreHistogram, binormal_scores, evaluate
 from tacit.counts.choices import Choices
 from tacit.counts.influence import NEGATIVES, POSITIVES, SIZES
 from tacit.counts.pooling import Pooled
@@ -270,34 +270,12 @@ def test_the_last_part_is_the_numbers_however_crowded_cells_are(spent: tuple[int
     assert before.counts
 
 
-def test_it_is_more_accurate_than_one_round_in_less_bytes() -> None:
-    clients = binormal_clients(8000, 12_000, 20, seed=5)
-    one, after_rounds = (
-        ScoreHistogram("secure-sum", 1.0, height, aim="auc") for height in (10, None)
-    )
-    assert errors_of(clients, after_rounds).std() < 0.5 * errors_of(clients, one).std()
-    assert simulate(clients, after_rounds, SimulatedNoise(1)).bytes_sent.max() < 4000
-
-
 def test_a_class_that_does_not_show_names_the_epsilon_that_would_do() -> None:
     clients = binormal_clients(200, 4000, 3, seed=1)
     result = evaluate(clients, ScoreHistogram("secure-sum", 0.1), seed=3)
     assert not result.has_signal
     assert result.spent == Cost(result.spent.epsilon, adjacency=result.spent.adjacency)
     assert any("would give a figure" in warning for warning in result.warnings)
-
-
-@pytest.mark.parametrize("aim", AIMS)
-def test_real_parties_answer_every_round_and_each_only_once(aim: Any) -> None:
-    """Crowded real numbers need several rounds; the parties restart after every message."""
-    clients = shifted(0.0)
-    log_odds = np.log(clients.scores) - np.log1p(-clients.scores)
-    real = Clients.split(1000 + log_odds, clients.labels, 4, seed=2)
-    protocol = ScoreHistogram("secure-sum", 2.0, aim=aim, scale="real")
-    run = rehearse(real, protocol, restarts=True)
-    assert run.rounds >= 3
-    assert run.spent.epsilon == pytest.approx(2.0, rel=1e-9)
-    assert abs(float(run.server_result.value) - exact_auc(real)) < 1e-2
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,7 @@ import pytest
 from tacit import Clients, Evaluation, ScoreHistogram, binormal_scores, evaluate
 from tacit.counts.placing import balanced_borders, with_edges
 from tacit.metrics.cells.score_scale import named_scale
-from tacit.protocol import ClientState, Query, SimulatedNoise, View
-from tacit.protocols.histogram.steps import LISTED, second_round
-from tacit.protocols.shared.counting import BORDERS
+from tacit.protocol import SimulatedNoise
 from tacit.results.measures.catalogue import rates_at
 from tacit.running.evaluating import exact_auc
 from tacit.running.simulation import simulate
@@ -79,24 +77,6 @@ def test_rounded_scores_get_cells_of_their_own(digits: int) -> None:
     auc = report(rounded).auc
     assert auc.approximation_error < auc.privacy_error
     assert abs(auc.value - exact_auc(rounded)) < 5 * auc.privacy_error
-
-
-def test_whatever_the_knots_a_record_moves_one_count_of_each_level() -> None:
-    """The same noise on both data, so that only the counts differ."""
-    scores, labels = binormal_scores(30, 30, 0.8, seed=1)
-    rng = np.random.default_rng(0)
-    for borders in (np.sort(rng.uniform(0, 1, 1023)), np.linspace(0.4, 0.41, 1023)):
-        shared = {"clients": 1, "height": 10, BORDERS: borders, LISTED: np.array([1, 39])}
-        query = Query(second_round, PLACED, broadcast=shared, view=View.SUM)
-        replies = [
-            second_round.answer(
-                Clients.from_arrays(scores[:n], labels[:n]), query, SimulatedNoise(7), ClientState()
-            )
-            for n in (60, 59)
-        ]
-        for name in query.step.fields(query):
-            apart = np.abs(np.subtract(*(np.asarray(reply[name]) for reply in replies)))
-            assert apart.sum() == 1
 
 
 class TestThePolicy:

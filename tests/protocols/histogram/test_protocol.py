@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import tracemalloc
 from dataclasses import replace
@@ -13,9 +12,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from tacit import Clients, ScoreHistogram, binormal_scores, evaluate
+from tacit import Clients, ScoreHistogram, binormal_scores
 from tacit.counts.tree_budget import epsilon_by_level
-from tacit.privacy.noise import NoNoise, SimulatedNoise, SystemNoise
+from tacit.privacy.noise import SimulatedNoise, SystemNoise
 from tacit.protocol import UNPROTECTED, ClientState, DataError, Histogram, SecureSum, ServerResult
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
@@ -78,14 +77,6 @@ class TestErrors:
         assert abs(server_result.positives.mean() - 8000) < 5 * predicted / math.sqrt(1000)
         assert server_result.positives.std() == pytest.approx(predicted, rel=0.12)
 
-    def test_sampling_errors_are_delong_s(self, clients: Clients) -> None:
-        exact = float(
-            simulate(clients, ScoreHistogram("exact-sum"), NoNoise()).server_result.sampling_error
-        )
-        for protocol in (SHARED, ScoreHistogram("local", 5.0)):
-            results = repeat_results(clients, protocol, 10, seed=1).sampling_error
-            assert float(results.mean()) == pytest.approx(exact, rel=0.1)
-
 
 def loss_of_counts(scale: float, share: float, distance: int = 1) -> float:
     """The largest log-ratio of a share of noise to itself a distance on, by convolution."""
@@ -141,52 +132,6 @@ class TestVanishedClients:
         part = clients.part(0, 10)
         with pytest.raises(DataError, match="20 answered the first and 10 the second"):
             conversation.send(query.step.answer(part, query, SimulatedNoise(2), ClientState()))
-
-
-TINY = {
-    "five": Clients.from_arrays([0.1, 0.4, 0.35, 0.8, 0.9], [0, 0, 1, 1, 1]),
-    "five-clients": Clients.from_arrays([0.1, 0.4, 0.35, 0.8, 0.9], [0, 0, 1, 1, 1], range(5)),
-    "two": Clients.from_arrays([0.2, 0.7], [0, 1], [0, 1]),
-    "positives": Clients.from_arrays(np.linspace(0, 1, 50), np.ones(50)),
-    "negatives": Clients.from_arrays(np.linspace(0, 1, 50), np.zeros(50), range(50)),
-    "equal": Clients.from_arrays(np.full(60, 0.5), np.arange(60) % 2, np.arange(60) % 7),
-    "zeros": Clients.from_arrays(np.zeros(60), np.arange(60) % 2),
-}
-TRIED = {
-    "exact-sum": ScoreHistogram("exact-sum"),
-    "one-cut": ScoreHistogram("secure-sum", 8.0, height=1),
-    "shared": SHARED,
-    "little": ScoreHistogram("secure-sum", 0.01, 10),
-    "rounds": ROUNDS,
-    "rounds-little": replace(ROUNDS, epsilon=0.02),
-    "local": ScoreHistogram("local", 1.0, scale="even"),
-    "local-little": ScoreHistogram("local", 0.01, height=8),
-    "local-much": ScoreHistogram("local", 30.0, height=1),
-}
-
-
-@pytest.mark.parametrize("data", list(TINY))
-@pytest.mark.parametrize("name", list(TRIED))
-def test_tiny_data_never_give_confident_nonsense(name: str, data: str) -> None:
-    """No signal, a warning about the classes, a wide error, or a value near the exact one."""
-    clients, one_class = TINY[data], data in ("positives", "negatives")
-    if name == "exact-sum" and one_class:
-        with pytest.raises(DataError, match="undefined without both classes"):
-            evaluate(clients, TRIED[name], seed=1)
-        return
-    for seed in range(2):
-        result = evaluate(clients, TRIED[name], seed=seed)
-        json.dumps(result.to_dict(), allow_nan=False)
-        assert result.to_rows()
-        warnings = " ".join(result.warnings)
-        value, error = result.auc.value, result.auc.standard_error
-        if not result.has_signal:
-            assert "not enough signal" in warnings or "no figure" in warnings
-            assert ("AUC", "not enough signal") in result.to_rows()
-        elif one_class:
-            assert "smaller class" in warnings
-        elif "smaller class" not in warnings and "came out as" not in warnings and error < 0.1:
-            assert abs(value - exact_auc(clients)) < 5 * error + 1e-6
 
 
 def test_many_clients_of_one_record_fit_in_memory() -> None:

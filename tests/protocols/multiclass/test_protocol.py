@@ -16,7 +16,6 @@ from tacit.metrics.ranking import auc
 from tacit.protocol import ClientState, NoNoise, ServerResult
 from tacit.protocol.releases import conducted
 from tacit.results.estimate import Estimate
-from tacit.running.evaluating import repeat_results
 from tests.classified import (
     CLASSES,
     breakdown_of,
@@ -68,31 +67,6 @@ def test_exact_sums_give_the_figures_of_scikit_learn() -> None:
     large = (labels == 1).mean() - scores[:, 1].mean()
     found = part.figures["observed less expected"]
     assert abs(found.value - large) < 3 * found.standard_error < 0.003
-
-
-@pytest.mark.thorough
-def test_the_macro_error_with_five_classes_is_near_that_with_two() -> None:
-    """At the same 4,000 records a class and epsilon, both with a second round.
-
-    The ratio is 2 / sqrt(C) by the fractions of the numbers, about 1.2. Both errors are known to
-    5 % from 200 repetitions: the ratio passes its bound with a probability below 1e-2.
-    """
-    rng, per_class = np.random.default_rng(3), 4000
-    labels = np.repeat(np.arange(5), per_class)
-    odds = rng.normal(size=(labels.size, 5))
-    odds[np.arange(labels.size), labels] += 1.2
-    scores = np.exp(odds) / np.exp(odds).sum(axis=1, keepdims=True)
-    five = tacit.Clients.from_classes(scores, labels, (*CLASSES, "e"), labels.size * [0])
-    several = tacit.MulticlassHistogram(epsilon=1.0, classes=(*CLASSES, "e"))
-    two = labels < 2
-    binary = scores[two, 1] / (scores[two, 0] + scores[two, 1])
-    pair = tacit.Clients.from_arrays(binary, labels[two])
-    single = tacit.ScoreHistogram(epsilon=1.0)
-    errors = []
-    for clients, protocol in ((five, several), (pair, single)):
-        found = repeat_results(clients, protocol, 200, seed=1).value
-        errors.append(np.sqrt(np.mean((found - protocol.exact(clients)) ** 2)))
-    assert errors[0] < 1.4 * errors[1]
 
 
 def exact_aucs(clients: tacit.Clients) -> list[float]:

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tacit import Clients, evaluate
+from tacit import Clients
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.response import Choices
 from tacit.protocol import Adjacency, ClientState, Cost, Query, SimulatedNoise, View
 from tacit.protocols.histogram.steps import leaves_of
 from tacit.protocols.published.calibration import LevelSum, PublishedHistogram, sampled_trees
-from tacit.running.evaluating import exact_auc
 from tacit.running.simulation import simulate
 from tacit.testing.recording import Recorder, values_of
 from tests.federations import binormal_clients
@@ -89,12 +88,3 @@ def test_more_buckets_than_the_counts_support_are_warned_of(asked: int | None) -
     warned = [each for each in server_result.warnings if "more than these counts" in each]
     assert len(warned) == (asked == 300)
     assert all("300 buckets are more" in w and f"with {supported} each" in w for w in warned)
-
-
-@pytest.mark.parametrize("trust", ["exact-sum", "secure-sum", "secure-sum(budget=sample)", "local"])
-def test_every_model_of_the_paper_finds_the_area(trust: str, clients: Clients) -> None:
-    """At epsilon 4, with five stated errors."""
-    epsilon = None if trust == "exact-sum" else 4.0
-    result = evaluate(clients, PublishedHistogram(trust, epsilon), seed=1)
-    assert abs(result.auc.value - exact_auc(clients)) < 5 * result.auc.standard_error + 1e-5
-    assert result.protocol["trust"] == trust

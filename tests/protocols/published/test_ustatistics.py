@@ -9,13 +9,12 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import tacit
-from tacit import HierarchicalAUC, UStatistic
+from tacit import UStatistic
 from tacit.local.hierarchical.estimate import LevelCounts
 from tacit.local.ustatistic.kernels import Gini, Range
-from tacit.privacy.noise import NoNoise, SimulatedNoise
+from tacit.privacy.noise import SimulatedNoise
 from tacit.protocols.published.ustatistics import (
     Forms,
-    PublishedHierarchicalAUC,
     PublishedUStatistic,
     threshold_factor,
     traversal_area,
@@ -115,12 +114,3 @@ def test_what_bins_hide_is_within_the_approximation_error(bins: int) -> None:
     clients, protocol = smooth_values(20_000), PublishedUStatistic(Gini(Range(bins=bins)), 60.0)
     result = simulate(clients, protocol, SimulatedNoise(0)).server_result
     assert abs(result.value - protocol.exact(clients)) < 2 * result.approximation_error
-
-
-def test_both_forms_read_the_same_reports() -> None:
-    """Without noise, on one level of two cells, both areas are exact."""
-    scores = np.repeat([0.1, 0.9, 0.2, 0.8], 100)
-    clients = tacit.Clients.from_arrays(scores, np.repeat([0, 1], 200))
-    for kind in (HierarchicalAUC, PublishedHierarchicalAUC):
-        run = simulate(clients, kind(40.0, 1), NoNoise()).server_result
-        assert float(run.value) == pytest.approx(0.5)

@@ -12,8 +12,8 @@ from tacit import Clients, DataError
 from tacit.counts import influence
 from tacit.counts.influence import FIXED_POINT, MOST_RECORDS, Influences, units_for, whole_units
 from tacit.metrics.cells.score_distribution import LinearDistribution, ScoreDistribution
-from tacit.privacy.cost import MAX_BUDGET, Adjacency
-from tacit.running.evaluating import exact_auc
+from tacit.privacy.cost import MAX_BUDGET, MIN_BUDGET, Adjacency
+from tacit.privacy.exact import MAX_SHARED_SCALE
 
 EDGES = np.array([0.25, 0.5, 0.75])
 SHARES = st.lists(st.floats(0, 1), min_size=3, max_size=3).map(sorted)
@@ -104,23 +104,6 @@ def test_replicates_of_many_records_have_the_same_sums(
     assert np.abs(found - influences.totals(clients)).max() < np.sqrt(clients.records)
 
 
-def test_an_error_of_one_function_cancels() -> None:
-    """Where one function is true, the sum corrects whatever the other says.
-
-    Negatives are evenly spread, which the published straight line says. What is left is the width
-    of the steps between them.
-    """
-    size = 400
-    even = (np.arange(size) + 0.5) / size
-    clients = Clients.from_arrays(np.concatenate([even, np.sqrt(even)]), np.repeat([0, 1], size))
-    for wrong in ([0.0, 0.1, 0.9], [0.2, 0.5, 0.6]):
-        influences = made(wrong, [0.25, 0.5, 0.75], (float(size), float(size)))
-        total = float(influences.totals(clients)[0]) / FIXED_POINT
-        found = float(influences.area) + total / size
-        assert abs(found - float(influences.area)) > 0.01
-        assert found == pytest.approx(exact_auc(clients), abs=1 / (4 * size))
-
-
 def test_what_is_no_influence_is_refused() -> None:
     function = ScoreDistribution(EDGES, EDGES)
     weights = np.array([1.0, 0.5])
@@ -167,3 +150,11 @@ def test_more_records_than_a_sum_holds_are_refused() -> None:
 
     with pytest.raises(DataError, match="at most 1,073,741,824 records of a client, got 1,073,741"):
         made([1.0] * 3, [0.0] * 3).totals(Many())  # type: ignore[arg-type]
+
+
+def test_units_give_noise_of_the_largest_shared_scale() -> None:
+    assert units_for(1.0) / 1.0 == MAX_SHARED_SCALE
+    for epsilon in np.geomspace(MIN_BUDGET, MAX_BUDGET, 200).tolist():
+        assert units_for(epsilon) / epsilon <= MAX_SHARED_SCALE
+    assert units_for(1e-9) == 1
+    assert units_for(MAX_BUDGET) < 2**26

@@ -40,13 +40,6 @@ def band(value: list[float], privacy: float = 0.03, sampling: float = 0.04) -> B
     return Band(rates, np.full(rates.size, privacy), np.full(rates.size, sampling))
 
 
-def test_limits_hold_both_errors() -> None:
-    low, high = band([0.5, 0.6]).limits(0.9)
-    reach = norm.ppf(0.95) * 0.05
-    np.testing.assert_allclose(low, [0.5 - reach, 0.6 - reach])
-    np.testing.assert_allclose(high, [0.5 + reach, 0.6 + reach])
-
-
 def test_limits_stay_within_the_range_of_rates() -> None:
     low, high = band([-0.5, 0.01, 0.99, 1.5, math.nan]).limits()
     assert low.tolist()[:2] == [0.0, 0.0]

@@ -154,33 +154,6 @@ class TestAreas:
         plain = histogram.auc(buckets, density=False)
         assert abs(plain - exact) > 2 * abs(histogram.auc(buckets) - exact)
 
-    def test_average_precision_under_noise(self, clients: Clients) -> None:
-        """200 runs of a thousand almost empty cells: the spread's own error is 5 %.
-
-        False alarm below 1e-5 for the spread and for the mean, within five standard errors of it
-        and a fifth of the error for what is left of second order.
-        """
-        few = clients.part(0, 5)
-        exact = sklearn.average_precision_score(few.labels, few.scores)
-        deep = ScoreHistogram("secure-sum", 1.0, height=10, scale="even")
-        runs = [histogram_of(few, deep, seed).average_precision() for seed in range(200)]
-        values = np.array([run.value for run in runs])
-        reported = float(np.mean([run.standard_error for run in runs]))
-        assert values.std() == pytest.approx(np.mean([r.privacy_error for r in runs]), rel=0.25)
-        assert abs(values.mean() - exact) < reported * (5 / math.sqrt(200) + 0.2)
-        assert np.mean(np.abs(values - exact) < 1.96 * reported) > 0.88
-
-    def test_noise_does_not_move_the_certain_range(self, clients: Clients) -> None:
-        """The mean of 60 runs; false alarm below 1e-6 for each end."""
-        few = clients.part(0, 5)
-        exact = histogram_of(
-            few, ScoreHistogram("exact-sum", height=7, scale="even")
-        ).certain_range()
-        runs = np.array([histogram_of(few, NOISY, seed).certain_range() for seed in range(60)])
-        errors = runs.std(axis=0) / math.sqrt(60)
-        assert (np.abs(runs.mean(axis=0) - exact) < 5 * errors).all()
-        assert (runs[:, 0] <= runs[:, 1]).all()
-
 
 class TestCurves:
     def test_reliability_holds_the_buckets_shares(self, clients: Clients) -> None:

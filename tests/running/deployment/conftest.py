@@ -27,9 +27,6 @@ PLANS: dict[str, dict[str, Any]] = {
 DEADLINE = 120.0
 
 
-ANY = {"epsilon": float("inf"), "adjacency": "label"}
-
-
 class Federation:
     """A coordinator with several plans, and parties that agreed to all of them."""
 
@@ -40,10 +37,9 @@ class Federation:
         folder: Path,
         plans: dict[str, dict[str, Any]],
         parties: tuple[str, ...] = PARTIES,
-        limit: dict[str, Any] = ANY,
     ) -> None:
         self.folder, self.port = folder, free_port()
-        self.plans, self.parties, self._limit = plans, parties, limit
+        self.plans, self.parties = plans, parties
         self.coordinator = Coordinator(folder / "centre")
         make_certificates(self.coordinator.certificates, ["127.0.0.1"])
         self.coordinator.nodes.mkdir()
@@ -72,7 +68,7 @@ class Federation:
             {
                 "party": {"name": name, "plan": agreed},
                 "data": {"file": records, "dataset": "registry"},
-                "limit": self._limit,
+                "limit": {"epsilon": float("inf"), "adjacency": "label"},
                 "mpc": {"listen": f"127.0.0.1:{free_port()}"},
             }
         )

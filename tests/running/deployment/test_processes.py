@@ -7,12 +7,11 @@ import importlib
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from itertools import takewhile
 from pathlib import Path
@@ -29,7 +28,6 @@ from tacit.running.deployment.site import RefusedError, wait_connected
 from tacit.running.session.service import PartyDesk
 from tests.running.deployment import processes
 from tests.running.deployment.conftest import PARTIES, Federation
-from tests.running.desks import edited
 from tests.terminal import typed
 
 pytest.importorskip("flwr")
@@ -136,21 +134,7 @@ def check_book(path: Path, dataset: str) -> None:
 
 
 ONE = {"one": {"name": "dpauc", "epsilon": 1.0}}
-"""The plan of a site: a server, and one party, whose limit is enough for one run."""
-
-
-def site_in(folder: Path) -> Federation:
-    return Federation(folder, ONE, ("a",), {"epsilon": 1.5})
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
-    """A running server with the party connected."""
-    made = site_in(tmp_path_factory.mktemp("site"))
-    with ExitStack() as running:
-        made.start(running)
-        yield made
-    assert processes.nothing_left(made.folder)
+"""The plan of a site: a server, and one party."""
 
 
 def test_wrong_nodes_and_servers_are_refused(federation: Federation, tmp_path: Path) -> None:
@@ -159,9 +143,8 @@ def test_wrong_nodes_and_servers_are_refused(federation: Federation, tmp_path: P
     other = keys.Certificates.within(tmp_path, tmp_path / "other")
     keys.make_certificates(other, ["127.0.0.1"])
     with ExitStack() as running:
-        stranger = running.enter_context(
-            federation.node("a", "stranger", key=tmp_path / "stranger.key")
-        )
+        unknown = federation.node("a", "stranger", key=tmp_path / "stranger.key")
+        stranger = running.enter_context(unknown)
         foreign = running.enter_context(federation.node("a", "foreign", authority=other.authority))
         with pytest.raises(RefusedError, match="does not know this node key"):
             wait_connected(stranger, processes.WAIT)
@@ -219,59 +202,10 @@ def test_strangers_take_over_no_task(federation: Federation) -> None:
 
 
 @pytest.mark.thorough
-def test_our_components_in_another_flower_project(site: Federation, tmp_path: Path) -> None:
-    """A user of Flower mounts both components, and runs them with Flower's own commands alone."""
-    project = write_application(tmp_path / "theirs", "theirs.apps:server", "theirs.apps:client")
-    (project / "theirs").mkdir()
-    (project / "theirs" / "__init__.py").touch()
-    (project / "theirs" / "apps.py").write_text(
-        "from tacit.running.flower import client, server\n__all__ = ['client', 'server']\n"
-    )
-    party, result = own_book(site, tmp_path), tmp_path / "result.json"
-    files, port, home = (
-        site.coordinator.certificates,
-        str(programs.free_port()),
-        tmp_path / "flower",
-    )
-    home.mkdir()
-    (home / "config.toml").write_text(
-        f'[superlink]\ndefault = "theirs"\n[superlink.theirs]\naddress = "127.0.0.1:{port}"\n'
-        f'root-certificates = "{files.authority}"\n'
-    )
-    tls = ("--ssl-ca-certfile", str(files.authority), "--ssl-certfile", str(files.certificate))
-    link = (*tls, "--ssl-keyfile", str(files.key), "--disable-runtime-dependency-installation")
-    node = ("--superlink", f"127.0.0.1:{port}", "--root-certificates", str(files.authority))
-    reported = ("--port", str(programs.free_port()), "--node-config", f'party="{party}"')
-    settings = f'plan="{site.plan("one")}" identity="{site.coordinator.identity}" result="{result}"'
-    with ExitStack() as running:
-        flower = programs.Flower(home)
-        log = tmp_path / "link.log"
-        link_program = flower.start(log, "flower-superlink", *link, "--port", port)
-        running.enter_context(link_program)
-        link_program.wait_until(lambda: "Uvicorn running" in link_program.said(), processes.WAIT)
-        part = flower.start(tmp_path / "node.log", "flower-supernode", *node, *reported)
-        wait_connected(running.enter_context(part), processes.WAIT)
-        command = ("flwr", "run", str(project), "--stream", "--run-config", settings)
-        run = running.enter_context(flower.start(tmp_path / "run.log", *command))
-        assert "tacit: the result is written" in list(run.lines(LONGEST))
-    assert json.loads(result.read_text())["participants"][0]["name"] == "a"
-    assert processes.nothing_left(tmp_path)
-
-
-def own_book(site: Federation, folder: Path) -> Path:
-    """The party's file again, with another ledger."""
-    identity, party = site.folder / "a" / "identity.key", folder / "party.toml"
-    shutil.copy(site.folder / "a" / "party.toml", party)
-    message = f'name = "a"\nidentity = "{identity}"\nledger = "{folder / "ledger.db"}"'
-    edited(party, ('name = "a"', message))
-    return party
-
-
-@pytest.mark.thorough
 def test_a_server_that_is_killed_comes_back(tmp_path: Path) -> None:
     """Killed without warning and started again from its database, it knows its nodes; a node whose
     key was taken away may not connect any more."""
-    site = site_in(tmp_path)
+    site = Federation(tmp_path, ONE, ("a",))
     with site.server(lasting=True) as killed:
         server.register_nodes(site.coordinator)
         os.kill(killed.pid, signal.SIGKILL)

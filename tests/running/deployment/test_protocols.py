@@ -13,9 +13,9 @@ import pytest
 
 import tacit
 from tacit.ledger.ledger import Ledger
-from tacit.protocol.registry import protocol_of
 from tacit.results.saved.reading import check_result
 from tacit.running.deployment.server import conduct_run
+from tacit.running.session.plan_file import Plan
 from tests.running.deployment.conftest import DEADLINE, PARTIES, PLANS, Federation
 from tests.running.deployment.processes import HOSPITALS
 
@@ -48,15 +48,6 @@ def run_of(federation: Federation, name: str, rounds: int) -> dict[str, Any]:
     return result
 
 
-def in_one_process(name: str) -> dict[str, Any]:
-    """The same plan on the same records, without any network."""
-    settings = dict(PLANS[name])
-    protocol = protocol_of(settings.pop("name"), settings)
-    clients = tacit.read([HOSPITALS / part / "records.csv" for part in PARTIES])
-    result = tacit.evaluate(clients, protocol, exact=True)
-    return dict(json.loads(json.dumps(result.to_dict())))
-
-
 def verified(book: Path) -> int:
     """How many entries a ledger holds, none of them changed."""
     with Ledger.open_readonly(book) as pages:
@@ -70,7 +61,10 @@ def entries(federation: Federation) -> list[int]:
 
 
 def test_an_encrypted_auc_is_exact(federation: Federation) -> None:
-    result, alone = run_of(federation, "encrypted", 4), in_one_process("encrypted")
+    result = run_of(federation, "encrypted", 4)
+    protocol = Plan.read(federation.plan("encrypted")).protocol
+    clients = tacit.read([HOSPITALS / part / "records.csv" for part in PARTIES])
+    alone = json.loads(json.dumps(tacit.evaluate(clients, protocol, exact=True).to_dict()))
     assert result["auc"] == alone["auc"]
     assert result["auc"]["value"] == pytest.approx(alone["exact"], abs=0.01)
 

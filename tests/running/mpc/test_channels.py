@@ -42,9 +42,8 @@ def test_indistinct_parties_do_not_compute(name: str, monkeypatch: pytest.Monkey
     index, change, said = LIES[name]
     monkeypatch.setattr(channels, "find_spec", lambda name: True)
     monkeypatch.setattr(channels, "load_engine", lambda: None)
-    transport = channels.TunnelTransport(
-        ("127.0.0.1", 0), None, timeout=5.0, reachable=[("127.0.0.1", 9)]
-    )
+    near, reachable = (HOST, 0), [(HOST, 9)]
+    transport = channels.TunnelTransport(near, None, timeout=5.0, reachable=reachable)
     announcement = transport.announce()
     publics: list[Public] = [announcement.public, announced(1), announced(2)]
     publics[index] = {**publics[index], **change(publics)}

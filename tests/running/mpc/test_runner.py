@@ -57,9 +57,8 @@ def test_without_noise_three_processes_give_the_ideal_values() -> None:
     clients = tied_clients(120, 3)
     query = pairs_query(clients, tacit.PairedUStatistic("auc", 1.0, matchings=2))
     reply, sessions = answer_mpc(clients, query, TIMEOUT)
-    expected = values_of(
-        compute_pairs.answer(clients, query, NoNoise(), tacit.ClientState())["values"]
-    )
+    ideal = compute_pairs.answer(clients, query, NoNoise(), tacit.ClientState())
+    expected = values_of(ideal["values"])
     values = values_of(reply["values"])
     np.testing.assert_array_equal(values, expected)
     assert values.dtype == expected.dtype

@@ -37,9 +37,8 @@ class Ends:
         self.tunnels = [
             Tunnel(self.own[k], folders[k], TIMEOUT, listening[k], self._lost) for k in range(2)
         ]
-        self.peers = [
-            peer_at(listening[k], shown[k], name) for k, name in enumerate(("north", "south"))
-        ]
+        known = zip(listening, shown, ("north", "south"), strict=True)
+        self.peers = [peer_at(*each) for each in known]
         for index, tunnel in enumerate(self.tunnels):
             tunnel.open(index, self.peers)
         self.paths = [tunnel.sockets("s", (0, 1)) for tunnel in self.tunnels]

@@ -13,7 +13,7 @@ import tacit.protocol as tp
 from tacit.crypto.identities import Identity
 from tacit.running import simulation
 from tacit.running.deployment.preview import check_records, doubts
-from tacit.running.session import coordinator, debits, service, toml_source
+from tacit.running.session import coordinator, service, toml_source
 from tacit.running.session.party_file import (
     NO_GROUP_COLUMN,
     PartyFile,
@@ -127,9 +127,9 @@ def test_marks_hold_classes_and_groups(tmp_path: Path, protocol: str, old: str, 
     """Records that differ in one of them are others: a run that began with these is declined."""
     federated(tmp_path, protocol)
     with tacit.Ledger(tmp_path / "a" / "ledger.db") as ledger:
-        before = debits.fingerprint(ledger, desk_of(tmp_path, 0).records)
+        before, _ = desk_of(tmp_path, 0).records.marks(ledger.record_key)
         edited(records_of(tmp_path), (old, new))
-        assert debits.fingerprint(ledger, desk_of(tmp_path, 0).records) != before
+        assert desk_of(tmp_path, 0).records.marks(ledger.record_key)[0] != before
 
 
 def test_scores_of_every_class_are_checked_for_their_unit(tmp_path: Path) -> None:

@@ -70,6 +70,8 @@ def test_what_comes_again_is_not_computed_again(faults: list[Fault]) -> None:
     rehearsal = run(faults, ledgers, retries=1)
     assert rehearsal.server_result.value == simulate(CLIENTS, HIDDEN, NoNoise()).server_result.value
     assert [ledgers.steps(index) for index in range(3)] == [["rank_together"]] * 3
+    # what was begun with is looked at before it is offered, too
+    assert [each.reads for each in ledgers.debits[0] if each.step == "mpc"] == [True]
 
 
 @pytest.mark.parametrize(

@@ -233,7 +233,7 @@ def test_a_party_file_is_read_relative_to_itself(tmp_path: Path) -> None:
         ("[limit]", '[mpc]\npeers = ["south"]\n[limit]', "peers must be host:port, got 'south'"),
         (FILE, 'records = "postgresql://a:secret@h/d"\ntable = "t"', "a password must not be part"),
         (FILE, 'records = "mysql://h/d"\ntable = "t"', "records must begin with postgresql://"),
-        (FILE, 'records = "duckdb://x"', "records needs table or query, one of them"),
+        (FILE, 'records = "duckdb://x"', "needs a table or a query, one of them"),
         (FILE, f'records = "duckdb://x"\ntable = "t"\n{FILE}', "file and records"),
         (FILE, f'{FILE}\ntable = "t"', "table needs records, the address of a database"),
     ],

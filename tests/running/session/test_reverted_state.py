@@ -350,9 +350,8 @@ def test_state_is_on_disk_before_the_reply(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(Path, "replace", renamed)
     desk.answer(attack.rounds[-1][0])
-    folder, home = (
-        index.stat().st_ino for index in (desk.party_file.state, desk.party_file.state.parent)
-    )
+    place = desk.party_file.state
+    folder, home = (index.stat().st_ino for index in (place, place.parent))
     (state,) = (path.stat().st_ino for path in desk.party_file.state.glob("*.run"))
     assert [("sync", state), ("rename", state), ("sync", folder)] == seen[-3:]
     assert ("sync", home) in seen

@@ -19,7 +19,7 @@ import tacit.protocol as tp
 from tacit.data.engines import opening, statements, stored
 from tacit.data.engines.records import EngineRecords
 from tacit.running.deployment import preview
-from tacit.running.session import debits, party_file, run_records
+from tacit.running.session import party_file, run_records
 from tacit.running.session.coordinator import RunError
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.toml_source import PlanError
@@ -133,8 +133,8 @@ def spent(home: Path) -> float:
     return sum(line.epsilon for line in desks.messages_in(home))
 
 
-def test_a_run_sorts_once_and_opens_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another run about the same records does not sort, and knows them by another name."""
+def test_a_run_never_sorts_and_opens_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message that reads records passes over them once; they are known by another name."""
     passes = []
     for name in ("__init__", "ascending", "counts", "batches"):
         whole = getattr(EngineRecords, name)
@@ -147,15 +147,14 @@ def test_a_run_sorts_once_and_opens_little(tmp_path: Path, monkeypatch: pytest.M
     identity = desks.federation(tmp_path, desks.HISTOGRAM)
     moved(tmp_path, "duckdb")
     desks.carried(tmp_path, identity)
-    # the first message, and the masked numbers of each of three sums
-    assert passes.count("__init__") == passes.count("batches") == 4
-    assert (passes.count("ascending"), passes.count("counts")) == (1, 3)
+    # the first message, and the masked numbers of each of three sums, or four, as the noise is
+    assert passes.count("__init__") == passes.count("batches") in (4, 5), " ".join(passes)
+    assert (passes.count("ascending"), passes.count("counts")) == (0, 3)
     desks.edited(tmp_path / "a" / "party.toml", ('dataset = "registry"', 'dataset = "renamed"'))
     coordinator = desks.coordinated(tmp_path, identity)
     with pytest.raises(RunError):
         desks.advanced(tmp_path, coordinator)
     assert "contradicts an earlier one" in coordinator.declined[0]
-    assert passes.count("ascending") == 1
 
 
 def test_records_have_one_fingerprint_wherever_they_are(tmp_path: Path) -> None:
@@ -163,8 +162,26 @@ def test_records_have_one_fingerprint_wherever_they_are(tmp_path: Path) -> None:
     memory = tacit.Clients.from_arrays(scores, [1, 1, 0, 0, 1, 1])
     table = pa.table({"score": scores[::-1], "label": memory.labels[::-1]})
     there = opening.from_database(database(tmp_path / "r.duckdb", table), "scored")
+    assert there.marks(bytes(32))[0] == memory.marks(bytes(32))[0]
     with tacit.Ledger(tmp_path / "ledger.db") as ledger:
-        assert debits.fingerprint(ledger, there) == debits.fingerprint(ledger, memory)
+        listed = ledger.fingerprint(memory.labels[::-1], scores[::-1])
+        assert ledger.fingerprint(scores, memory.labels) == memory.marks(ledger.record_key)[0]
+        assert listed != memory.marks(ledger.record_key)[0]
+    by_class = np.array([scores, 1 - scores])
+    table = pa.table({"a": by_class[0], "b": by_class[1], "group": memory.labels})
+    memory = tacit.Clients.from_classes(by_class.T, memory.labels, ("0", "1"))
+    classes: dict[str, Any] = {"scores": ("a", "b"), "label": None, "group": "group"}
+    address = database(tmp_path / "c.duckdb", table)
+    there = opening.from_database(address, "scored", **classes, group_names=("0", "1"))
+    assert there.marks(bytes(32))[0] == memory.marks(bytes(32))[0]
+
+
+def test_records_in_percent_stay_in_a_database(tmp_path: Path) -> None:
+    desks.federation(tmp_path, desks.ONE_SUM)
+    moved(tmp_path, "duckdb")
+    file = tmp_path / "a" / "party.toml"
+    desks.edited(file, ('table = "scored"', 'table = "scored"\nunit = "percent"'))
+    assert not party_file.read_records(party_file.PartyFile.read(file)).at_hand
 
 
 def test_a_plan_that_needs_more_than_counts_is_refused_with_the_setting_that_would_do(

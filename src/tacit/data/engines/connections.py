@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,6 +30,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import duckdb
 import pyarrow as pa
 
+from tacit.data.engines.adding import without_user
+from tacit.data.engines.pieces import ConstantTable
 from tacit.data.engines.ranking import Ascending
 from tacit.data.engines.statements import (
     BOOLEAN,
@@ -37,7 +40,6 @@ from tacit.data.engines.statements import (
     NUMBER,
     POSTGRES,
     TEXT,
-    ConstantTable,
     Relation,
     plain_text,
 )
@@ -76,7 +78,7 @@ def interruptible(work: Callable[[], Answer], interrupt: Callable[[], object]) -
             del future
 
 
-MEMORY = "250MB"
+MEMORY = "200MB"
 """Memory of the engine; what needs more goes to a temporary folder, which is removed."""
 
 NO_PROXY = "none"
@@ -178,7 +180,11 @@ class DuckDBEngine:
 
     def kinds(self, relation: Relation) -> dict[str, str]:
         """The kind of every column by its name."""
-        rows = self.rows(f"DESCRIBE SELECT * FROM {relation.table}")
+        statement = f"DESCRIBE SELECT * FROM {relation.table}"
+        with self._named_errors():
+            if len(self._connection.extract_statements(statement)) != 1:
+                raise DataError(f"{self.source} must be one SELECT statement")
+        rows = self.rows(statement)
         return {str(row[0]): _kind_of(str(row[1])) for row in rows}
 
     def rows(self, statement: str, tables: Sequence[ConstantTable] = ()) -> list[tuple[Any, ...]]:
@@ -363,6 +369,8 @@ class PostgresEngine:
                 address, connect_timeout=CONNECT_SECONDS, client_encoding="UTF8", **more
             )
             weakref.finalize(self, self._connection.close)
+            if self._connection.info.parameter_status("server_encoding") == "UTF8":
+                self.dialect = replace(POSTGRES, trim=DUCKDB.trim)  # it has all these characters
             self._connection.read_only = True
             self._connection.isolation_level = self._driver.IsolationLevel.REPEATABLE_READ
 
@@ -415,16 +423,3 @@ def _user_of(address: str) -> str:
     parts = urlsplit(address)
     named = dict(parse_qsl(parts.query)).get("user") or unquote(parts.username or "")
     return named or os.environ.get("PGUSER", "")
-
-
-def without_user(reason: str, user: str) -> str:
-    """What a server said, without the user that it repeats, in whatever language it says so.
-
-    Examples
-    --------
-    >>> without_user('authentication failed for user "reader"', "reader")
-    'authentication failed for user "..."'
-    """
-    if not user:
-        return reason
-    return re.sub(rf"(?<!\w){re.escape(user)}(?!\w)", "...", reason)

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tacit.arrays import Floats, Integers
-from tacit.data.clients import Clients
-from tacit.data.engines.pieces import ScorePieces
-from tacit.data.engines.ranking import Ascending
 from tacit.data.engines.statements import CELL, CELLS, CLASS, CLIENT, INVALID, RECORDS, TOTAL
 from tacit.data.engines.stored import Stored, StoredClients
 from tacit.data.errors import DataError
 from tacit.data.form import PLAIN
 from tacit.data.tables import opened_table
-from tacit.data.units import LinearMap
 
 COLUMNS = (CLIENT, CLASS, CELL, RECORDS, TOTAL, CELLS)
 
@@ -100,26 +95,19 @@ class CountedRecords(Stored):
         in_cells = np.diff(below[:, :, bounds], axis=2)
         return in_cells if by_group else in_cells.sum(axis=0)
 
-    def sums(self, pieces: ScorePieces, maps: Sequence[LinearMap] = ()) -> None:
-        """None: counts say nothing of scores inside a cell."""
-
-    def batches(self) -> Iterator[Clients]:
+    def _refused(self) -> Any:
         """No record is known.
 
         Raises
         ------
         DataError : always.
         """
-        raise self._unknown
+        raise DataError(
+            "only counts of these records are known, and this protocol needs the records: take "
+            "one that counts once (tacit evaluate --counts says which), or the records themselves"
+        )
 
-    def ascending(self) -> Iterator[Ascending]:
-        """No record is known.
-
-        Raises
-        ------
-        DataError : always.
-        """
-        raise self._unknown
+    batches = ascending = pooled = _refused
 
     def counted(self, per_person: int, seed: bytes) -> Stored:
         """The same counts, of which it is not said again whose they are.
@@ -132,27 +120,12 @@ class CountedRecords(Stored):
             raise DataError(f"per_person must be {self.per_person} as counted, got {per_person}")
         return CountedRecords(self.edges, self.by_cell, self.names, self.ends, self.groups)
 
-    def pooled(self) -> Stored:
-        """No record is known.
-
-        Raises
-        ------
-        DataError : always.
-        """
-        raise self._unknown
-
-    def digest(self, key: bytes) -> bytes:
-        """HMAC-SHA256 of the cells and their counts."""
-        content = b"".join(each.tobytes() for each in (self.edges, self.by_cell))
+    def marks(self, key: bytes) -> tuple[bytes, bytes]:
+        """Digests of the counts, and of all that is known of them."""
+        counts, edges = self.by_cell.tobytes(), self.edges.tobytes()
         shape = repr((self.by_cell.shape, self.ends, self.names, self.groups)).encode()
-        return hmac.digest(key, shape + content, "sha256")
-
-    @property
-    def _unknown(self) -> DataError:
-        return DataError(
-            "only counts of these records are known, and this protocol needs the records: take "
-            "one that counts once (tacit evaluate --counts says which), or the records themselves"
-        )
+        whole = hmac.digest(key, shape + edges + counts, "sha256")
+        return hmac.digest(key, b"counts" + counts, "sha256"), whole
 
 
 def read_counts(

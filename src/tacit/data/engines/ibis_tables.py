@@ -11,7 +11,6 @@ methods that a newer driver no longer has, and ``tacit`` reads with the rights t
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -19,19 +18,20 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 
 from tacit.data.engines import statements
-from tacit.data.engines.connections import without_user
-from tacit.data.engines.statements import DIALECTS, DUCKDB, ConstantTable, Dialect, Relation
+from tacit.data.engines.adding import named_errors
+from tacit.data.engines.pieces import ConstantTable
+from tacit.data.engines.statements import DIALECTS, DUCKDB, Dialect, Relation
 from tacit.data.errors import DataError
-from tacit.data.tables import reason
 from tacit.extras import extra
 
 RECORDS = "tacit_records"
 """The table expression's name in statements."""
 
-PLAIN = replace(DUCKDB, finite="ABS({score}) <= 1.7976931348623157e308", given_tables=False)
+FINITE = "ABS({score}) <= 1.7976931348623157e308"
+PLAIN = replace(DUCKDB, finite=FINITE, given_tables=False, trim=Dialect.trim)
 """What sqlglot writes in every dialect; NaN is above all numbers or not comparable."""
 
-SAME = {"duckdb": PLAIN, "pyspark": DIALECTS["spark"]}
+SAME = {"duckdb": replace(PLAIN, trim=DUCKDB.trim), "pyspark": DIALECTS["spark"]}
 """Dialects by the name of Ibis' backend, where it is another."""
 
 
@@ -127,18 +127,6 @@ class IbisEngine:
             value, words.Min | words.Max
         )
         return "float64" if floats else "int64"
-
-
-@contextmanager
-def named_errors(source: str, user: str = "") -> Iterator[None]:
-    """Whatever a driver raises, as the error of a table that cannot be read, without its user."""
-    try:
-        yield
-    except DataError:
-        raise
-    except Exception as error:
-        said = without_user(reason(error), user)
-        raise DataError(f"{source} cannot be read: {said}") from None
 
 
 def _kind_of(kind: Any) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import glob
 import os
+import runpy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 from tacit.data.categories import texts_of
 from tacit.data.columns import Columns
+from tacit.data.engines.adding import cluster_of, named_errors
 from tacit.data.engines.records import (
     Engine,
     EngineRecords,
@@ -35,7 +37,10 @@ from tacit.data.form import FileForm
 from tacit.data.reading import FileColumns
 from tacit.data.tables import RECORD_FILES, file_names, refuse_twice
 
-SECRETS = ("password", "passwd", "pwd", "passcode", "secret", "token", "scram_", "private_key")
+SECRETS = (
+    *("password", "passwd", "pwd", "passcode", "secret", "token", "scram_", "private_key"),
+    *("credential", "api_key", "apikey"),
+)
 """Words of the options of an address that hold a password."""
 
 POSTGRES_PREFIXES = ("postgresql://", "postgres://")
@@ -44,8 +49,10 @@ PASSWORD = "TACIT_DATABASE_PASSWORD"  # noqa: S105 -- its name
 """The variable of the environment that has the password of a warehouse."""
 IBIS_PREFIX = "ibis+"
 """What precedes the address of a warehouse, as Ibis takes it."""
-FILE_PREFIXES = (DUCKDB_PREFIX, f"{IBIS_PREFIX}{DUCKDB_PREFIX}")
-"""What precedes the file of a database."""
+PYTHON_PREFIX = "python:"
+"""What precedes the file of a program and, after a colon, its function that gives a table."""
+FILE_PREFIXES = (DUCKDB_PREFIX, f"{IBIS_PREFIX}{DUCKDB_PREFIX}", PYTHON_PREFIX)
+"""What precedes the file of a database or a program."""
 PARQUET = (".parquet", ".pq")
 PATTERN_SIGNS = "*?["
 
@@ -61,7 +68,7 @@ LARGE_BYTES = 100_000_000
 
 def is_address(source: str) -> bool:
     """Whether a source is a database's address."""
-    return source.startswith((*POSTGRES_PREFIXES, DUCKDB_PREFIX, IBIS_PREFIX))
+    return source.startswith((*POSTGRES_PREFIXES, DUCKDB_PREFIX, IBIS_PREFIX, PYTHON_PREFIX))
 
 
 def is_pattern(source: str) -> bool:
@@ -190,6 +197,11 @@ class DatabaseTable:
     address : of the database, as ``from_database`` takes it.
     table, query : one of them.
     passfile : the file of a password, as libpq reads it; None for libpq's own places.
+
+    Raises
+    ------
+    DataError : for a table together with a query, or none of them, but for a program; and for an
+        address with a password.
     """
 
     address: str
@@ -197,20 +209,23 @@ class DatabaseTable:
     query: str | None = None
     passfile: Path | None = None
 
+    def __post_init__(self) -> None:
+        given = (self.table is not None) + (self.query is not None)
+        if given != (not self.address.startswith(PYTHON_PREFIX)):
+            raise DataError("a database needs a table or a query, one of them; python: needs none")
+        _ = self.public_address
+
     def __str__(self) -> str:
         """What messages call it: without user and password."""
+        if self.address.startswith(PYTHON_PREFIX):
+            return self.address
         called = "a query" if self.table is None else f"table {self.table}"
         return f"{called} of {self.public_address}"
 
     @property
     def public_address(self) -> str:
-        """The address without its user.
-
-        Raises
-        ------
-        DataError : for an address with a password.
-        """
-        if self.address.startswith(DUCKDB_PREFIX):
+        """The address without its user."""
+        if self.address.startswith((DUCKDB_PREFIX, PYTHON_PREFIX)):
             return self.address
         return public_address(self.address)
 
@@ -238,11 +253,8 @@ class DatabaseTable:
 
         Raises
         ------
-        DataError : for a table together with a query, or none of them, and where the engine is not
-            there.
+        DataError : where the engine is not there.
         """
-        if (self.table is None) == (self.query is None):
-            raise DataError("a database needs a table or a query, one of them")
         called = "the query" if self.table is None else f"table {self.table}"
         called = f"{self.public_address.removeprefix(DUCKDB_PREFIX)}, {called}"
         if self.address.startswith(IBIS_PREFIX):
@@ -289,61 +301,35 @@ def _columns_of(
 
 
 def stored_clients(
-    sources: Sequence[str],
-    columns: FileColumns,
-    *,
-    table: str | None = None,
-    query: str | None = None,
-    only_counts: bool = False,
+    source: Sequence[str] | DatabaseTable,
+    columns: Columns,
+    only_counts: bool,
     progress: Progress = unshown,
-    **groups: Any,
+    known: Known = None,
+    as_one: bool = False,
 ) -> StoredClients | None:
-    """Clients whose records stay where they are; None where they are to be read into memory.
+    """Clients whose records stay where they are; None where these are to be read into memory.
 
-    What an engine does not know, as files that differ, needs memory.
+    Records of databases, patterns and folders stay, and those of large files if only counted.
 
     Parameters
     ----------
-    sources : files, patterns and folders, or one address of a database.
+    source : a database's table; or files, patterns and folders.
     columns : what is read of them.
-    table, query : of a database, one of them.
-    only_counts : whether the records are only counted.
+    only_counts : whether records are only counted.
     progress : as ``from_database`` takes it.
-    groups : ``group``, ``group_names`` and ``scores``, as ``from_database`` takes them; without
-        names those of public groups are read off the records.
-
-    Raises
-    ------
-    DataError : as ``from_database`` and ``from_files``.
+    known : as ``EngineRecords`` takes it.
+    as_one : whether all files are one client's, where no column names clients.
     """
-    if any(isinstance(value, Mapping) for value in vars(columns).values()):
-        return None
-    read = _columns_of(**groups, **vars(columns))
-    if is_address(sources[0]):
-        database = DatabaseTable(sources[0], table, query)
-        return database_clients(database, read, progress) if _is_known(read) else None
-    return file_clients(sources, read, progress) if stays(sources, read, only_counts) else None
-
-
-def _is_known(columns: Columns) -> bool:
-    """Whether an engine reads values that are written so."""
-    return columns.form == FileForm(columns.form.positive)
-
-
-def stays(sources: Sequence[str], columns: Columns, only_counts: bool) -> bool:
-    """Whether records of files stay there: of patterns and folders, and if only counted, of large.
-
-    Parameters
-    ----------
-    sources : files, patterns and folders.
-    columns : what is read of them.
-    only_counts : whether they are only counted.
-    """
-    if not _is_known(columns):
-        return False
-    if any(map(is_pattern, sources)):
-        return all(Path(file).suffix.lower() in PARQUET for file in matched(sources))
-    return only_counts and is_large(sources)
+    if columns.form != FileForm(columns.form.positive, percent=columns.form.percent):
+        return None  # an engine does not know how such values are written
+    if isinstance(source, DatabaseTable):
+        return _database_clients(source, columns, progress, known)
+    if any(map(is_pattern, source)):
+        stay = all(Path(file).suffix.lower() in PARQUET for file in matched(source))
+    else:
+        stay = only_counts and is_large(source)
+    return _file_clients(source, columns, progress, known, as_one) if stay else None
 
 
 def from_database(
@@ -359,7 +345,8 @@ def from_database(
     ----------
     address : ``postgresql://user@host:port/database``, ``duckdb://file``, or ``ibis+`` with an
         address of Ibis, without a password: libpq takes that from ``PGPASSWORD`` or from the file
-        that ``PGPASSFILE`` names, Ibis from ``TACIT_DATABASE_PASSWORD``.
+        that ``PGPASSFILE`` names, Ibis from ``TACIT_DATABASE_PASSWORD``. Or ``python:file:name``: a
+        function of a program, which is run, and gives what ``from_table`` takes.
     table : the table, with its schema before a dot; or
     query : a query that gives the records.
     progress : begins a pass over so many records, and receives how many more were read.
@@ -372,34 +359,48 @@ def from_database(
     DataError : for a table that cannot be read, and for records that cannot be used, as
         ``tacit.read``.
     """
-    return database_clients(DatabaseTable(address, table, query), _columns_of(**columns), progress)
+    return _database_clients(DatabaseTable(address, table, query), _columns_of(**columns), progress)
 
 
-def database_clients(
+def _database_clients(
     database: DatabaseTable, columns: Columns, progress: Progress = unshown, known: Known = None
 ) -> StoredClients:
     """``from_database`` of columns that are put together; ``known`` as ``EngineRecords`` has it."""
+    if database.address.startswith(PYTHON_PREFIX):
+        file, _, function = database.address.removeprefix(PYTHON_PREFIX).rpartition(":")
+        with named_errors(database.address):
+            return _table_clients(runpy.run_path(file)[function](), columns, progress, known)
     engine = database.opened(_memory_of(columns))
     return _clients_of(engine, columns, {"": database.table or "query"}, progress, known)
 
 
-def from_ibis(table: Any, progress: Progress = unshown, **columns: Any) -> StoredClients:
-    """Clients whose records stay in a warehouse.
+def from_table(table: Any, progress: Progress = unshown, **columns: Any) -> StoredClients:
+    """Clients whose records stay on a cluster, or in a warehouse.
 
     Parameters
     ----------
-    table : a table expression of Ibis: ``connection.table(...)``, ``connection.sql(...)``, or what
-        is made of them.
+    table : a Spark frame, a Ray dataset, or a table expression of Ibis: ``connection.table(...)``,
+        ``connection.sql(...)``, or what is made of them.
     progress, columns : as ``from_database`` takes them.
 
     Raises
     ------
     DataError : for a table that cannot be read, and for records that cannot be used.
     """
+    return _table_clients(table, _columns_of(**columns), progress)
+
+
+def _table_clients(
+    table: Any, columns: Columns, progress: Progress, known: Known = None
+) -> StoredClients:
+    if type(table).__module__.partition(".")[0] != "ibis":
+        from tacit.data.engines.cluster import ClusterRecords  # noqa: PLC0415 -- few need it
+
+        return StoredClients(ClusterRecords(cluster_of(table), columns), columns.unit)
     from tacit.data.engines.ibis_tables import IbisEngine  # noqa: PLC0415 -- slow to import
 
     engine = IbisEngine("the table of Ibis", table)
-    return _clients_of(engine, _columns_of(**columns), {"": "table"}, progress)
+    return _clients_of(engine, columns, {"": "table"}, progress, known)
 
 
 def from_files(
@@ -417,10 +418,10 @@ def from_files(
     ------
     DataError : for a pattern without files, and for records that cannot be used.
     """
-    return file_clients(sources, _columns_of(**columns), progress)
+    return _file_clients(sources, _columns_of(**columns), progress)
 
 
-def file_clients(
+def _file_clients(
     sources: Sequence[str],
     columns: Columns,
     progress: Progress = unshown,

@@ -7,6 +7,8 @@ A piece, or a cell, is found by a table of bins, which an engine joins. The bin 
 difference times a constant, never falls as the score rises, whatever rounding does, and every
 engine rounds differences and products of doubles alike. So edges in lower bins are below the score
 and those in higher bins above it: only edges in its own bin are compared with it.
+
+Tables of numbers are given to an engine with a statement, or written into it.
 """
 
 from __future__ import annotations
@@ -21,7 +23,6 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.engines.statements import (
-    ConstantTable,
     Dialect,
     Relation,
     counting_statement,
@@ -171,6 +172,52 @@ def _starts_of_pieces(scale: ScoreScale, lefts: Floats) -> tuple[Floats, Floats]
     origins = np.where(is_below | is_above, 0.0, lefts)
     last = (scale.cells - 1) / scale.cells
     return origins, np.where(is_below, 0.0, np.where(is_above, last, scale(lefts)))
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantTable:
+    """Columns of whole numbers and doubles under a name.
+
+    Parameters
+    ----------
+    name : of the table.
+    columns : arrays of one length, by name.
+    """
+
+    name: str
+    columns: dict[str, NDArray[Any]]
+
+    def source(self, dialect: Dialect) -> str:
+        """The table as a statement reads it: its name, where the engine is given it, or its rows.
+
+        Examples
+        --------
+        >>> from tacit.data.engines.statements import DUCKDB, POSTGRES
+        >>> table = ConstantTable("t", {"i": np.array([0]), "x": np.array([0.5])})
+        >>> table.source(DUCKDB)
+        't'
+        >>> print(table.source(POSTGRES))
+        (SELECT i, CAST(x AS double precision) AS x FROM (VALUES
+          (0, 0.5e0)
+        ) AS listed(i, x)) AS t
+        """
+        if dialect.given_tables:
+            return self.name
+        written = [
+            map(str if _whole(column) else dialect.literal, column.tolist())
+            for column in self.columns.values()
+        ]
+        rows = ",\n  ".join(f"({', '.join(row)})" for row in zip(*written, strict=True))
+        cast = ", ".join(
+            name if _whole(column) else f"CAST({name} AS {dialect.number}) AS {name}"
+            for name, column in self.columns.items()
+        )
+        listed = ", ".join(self.columns)
+        return f"(SELECT {cast} FROM (VALUES\n  {rows}\n) AS listed({listed})) AS {self.name}"
+
+
+def _whole(column: NDArray[Any]) -> bool:
+    return column.dtype.kind == "i"
 
 
 MOST_BINS, LEAST_BINS = 2**14, 2**8

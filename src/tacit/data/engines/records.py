@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.categories import Categories
+from tacit.data.checking import MUST_BE_EXACT, ROUNDED, SCORES
 from tacit.data.clients import Clients
-from tacit.data.columns import left_out_by_client
+from tacit.data.columns import HELD, left_out_by_client
 from tacit.data.engines import statements, summaries
 from tacit.data.engines.persons import counted_relation, no_person_statement, spread_statement
-from tacit.data.engines.pieces import ScorePieces, counting, summing
+from tacit.data.engines.pieces import ConstantTable, ScorePieces, counting, summing
 from tacit.data.engines.ranking import Ascending
-from tacit.data.engines.statements import ConstantTable, plain_text
+from tacit.data.engines.statements import plain_text
 from tacit.data.engines.stored import Stored, batch_of
 from tacit.data.errors import DataError, no_column
 from tacit.data.form import (
@@ -100,7 +101,7 @@ Known = Mapping[str, Any] | None
 
 
 class ChangedError(DataError):
-    """Records are not those that were there before."""
+    """Records that changed since they were summarised."""
 
 
 class _OtherRecordsError(Exception):
@@ -116,8 +117,8 @@ class EngineRecords(Stored):
     ----------
     engine : runs the statements.
     relation : the table.
-    names : what clients are called, by their ids and in the order of their answers; None for the
-        ids. Without a column of clients the only id is empty.
+    names : what clients are called, by their ids and in the order of their answers; the ids of
+        others stay. Without a column of clients the only id is empty.
     progress : begins a pass over so many records, and receives how many more were read.
     categories : what the groups are called; empty for as they are stored.
     kept : the ids of clients that stay though they have no record; None for none.
@@ -139,7 +140,7 @@ class EngineRecords(Stored):
         self,
         engine: Engine,
         relation: statements.Relation,
-        names: Mapping[str, str] | None = None,
+        names: Mapping[str, str],
         progress: Progress = unshown,
         *,
         categories: tuple[str, ...] = (),
@@ -147,8 +148,7 @@ class EngineRecords(Stored):
         known: Known = None,
     ) -> None:
         self._engine, self._progress = engine, progress
-        self._relation = checked(engine, relation)
-        self._named = {} if names is None else names
+        self._relation, self._named = checked(engine, relation), names
         self.groups, self.by_class = categories or relation.groups, bool(relation.by_class)
         self.knows_persons = relation.person is not None
         if known is not None:
@@ -161,11 +161,13 @@ class EngineRecords(Stored):
         self.names = called if any(called) else ()
         numbers = [(int(row[1]), int(row[2])) for row in rows.values()]
         self.sizes, self.positives = np.array(numbers, dtype=np.int64).T
-        self._check_groups()
         self._check_persons()
 
         lows, highs = ([row[at] for row in rows.values() if row[1]] for at in (5, 6))
         self.first_ends = float(min(lows, default=np.inf)), float(max(highs, default=-np.inf))
+        largest = max(map(abs, self.first_ends))
+        if self._relation.score_kind == statements.INTEGER and np.inf > largest >= ROUNDED:
+            raise DataError(f"{SCORES} {MUST_BE_EXACT}, got {largest:.0f} in {engine.source}")
         others = [self._viewed(score=name, kept=self.ids) for name in relation.by_class[1:]]
         ends = [self.first_ends, *(each.ends for each in others)]
         self.ends = min(low for low, _ in ends), max(high for _, high in ends)
@@ -186,17 +188,15 @@ class EngineRecords(Stored):
             called = f"CASE {self._relation.dialect.quoted('client')} {cases} END"
         counted = counted_relation(self._relation, per_person, seed, called)
         engine, table = self._engine.kept(f"SELECT * FROM {counted.table}")
-        relation = replace(counted, table=table)
         named = dict(zip(self.ids, self.names, strict=False))
         # everyone who had a record has one that counts
-        return EngineRecords(engine, relation, named, self._progress, categories=self.groups)
+        made = replace(counted, table=table)
+        return EngineRecords(engine, made, named, self._progress, categories=self.groups)
 
     def pooled(self) -> EngineRecords:
         """The same records as those of one client."""
-        relation = replace(self._relation, client=None)
-        return EngineRecords(
-            self._engine, relation, progress=self._progress, categories=self.groups
-        )
+        made = replace(self._relation, client=None)
+        return EngineRecords(self._engine, made, {}, self._progress, categories=self.groups)
 
     def of_group(self, group: int, all_clients: bool = False) -> EngineRecords:
         """The records of a group, at the clients that hold some of them, or at all clients.
@@ -382,8 +382,6 @@ class EngineRecords(Stored):
 
     @cached_property
     def _index(self) -> dict[str, int]:
-        if self._relation.client is None:
-            return {"": 0}
         return {name: index for index, name in enumerate(self.ids)}
 
     def _changed(self) -> ChangedError:
@@ -409,7 +407,7 @@ class EngineRecords(Stored):
 
     def _summary(self, kept: Sequence[str]) -> dict[str, tuple[Any, ...]]:
         """The rows of ``summary_statement`` by the clients' ids, in the order of the clients."""
-        rows = self._engine.rows(summaries.summary_statement(self._plain))
+        rows = self._engine.rows(summaries.summary_statement(self._relation))
         if not rows and not kept:
             complete = " complete" if self._relation.needed else ""
             raise DataError(f"{self._engine.source} has no{complete} records")
@@ -436,19 +434,6 @@ class EngineRecords(Stored):
         counts = {"" if row[0] is None else str(row[0]): row[1:] for row in rows}
         return left_out_by_client(counts, self.ids, self._engine.source)
 
-    def _check_groups(self) -> None:
-        """Refuse a record that is in none of the agreed groups."""
-        if self._relation.group is None:
-            return
-        unknown = self._engine.rows(summaries.unknown_group_statement(self._relation))
-        if not unknown:
-            return
-        called, source = self._relation.group, self._engine.source
-        if unknown[0][0] is None:
-            raise DataError(f"column {called!r} has no value in some records of {source}")
-        listed = ", ".join(self.groups)
-        raise DataError(f"{unknown[0][0]!r:.60} in a record of {source} is none of {listed}")
-
     def _check_persons(self) -> None:
         """Refuse records without a person; say on the screen that persons are at two clients."""
         if not self.knows_persons:
@@ -464,33 +449,23 @@ class EngineRecords(Stored):
 
     def _first_wrong(self) -> DataError:
         """The error of a record that cannot be used, with its value."""
-        relation, source = self._plain, self._engine.source
+        relation, source = self._relation, self._engine.source
         rows = self._engine.rows(summaries.first_wrong_statement(relation))
         if not rows:
             return self._changed()
-        score, label, client = rows[0]
+        score, label, client, group = rows[0]
         where = f"{source}, client {client!r}" if relation.client else source
-        if score is None:
-            return DataError(_missing(relation.score, where))
+        stored = {relation.score: score, relation.label: label, relation.group: group}
+        for name, value in stored.items():
+            if name is not None and value is None:
+                wrong = f"column {name!r} has no value in a record of {where}"
+                return DataError(with_remedy(wrong, FILL_IN))
         if not (reads_as_number(score) and np.isfinite(float(score))):
             return DataError(f"scores must be finite numbers, got {score} in a record of {where}")
-        if label is None:
-            return DataError(_missing(relation.label, where))
+        if relation.group is not None and group not in relation.groups:
+            listed = ", ".join(self.groups)
+            return DataError(f"{group!r:.60} in a record of {where} is none of {listed}")
         return DataError(f"labels must be 0 or 1, got {label} in a record of {where}")
-
-
-def require_columns(engine: Engine, kinds: Mapping[str, str], names: Sequence[str]) -> None:
-    """Refuse a table that lacks a column.
-
-    Parameters
-    ----------
-    engine : of the table.
-    kinds : the kind of every column by its name.
-    names : of the columns that are read.
-    """
-    for name in names:
-        if name not in kinds:
-            raise DataError(f"{engine.source} has {no_column(name, list(kinds))}")
 
 
 ORDERED = (
@@ -499,29 +474,20 @@ ORDERED = (
 )
 """What to do about a query that does not determine its records."""
 
+FILL_IN = "fill it in, or leave such records out by a query"
+"""What to do about a record of a database without a value."""
+
 _NUMBERS = (statements.NUMBER, statements.INTEGER)
 
-_KINDS: dict[str, tuple[Callable[[str], bool], str]] = {
-    "score": (lambda kind: kind in _NUMBERS, "numbers"),
-    "client": (lambda kind: kind != statements.BOOLEAN, "integers or strings"),
-    "group": (lambda kind: kind != statements.BOOLEAN, "integers or strings"),
-    "label": (
-        lambda kind: kind in {*_NUMBERS, statements.BOOLEAN, statements.TEXT},
-        "0/1, booleans or words",
-    ),
-    "person": (
-        lambda kind: kind.lower() in {statements.INTEGER, statements.TEXT, "uuid"},
-        "integers or strings",
-    ),
-    "second": (lambda kind: kind in _NUMBERS, "numbers"),
+_KINDS = {
+    "score": _NUMBERS,
+    "second": _NUMBERS,
+    "label": (*_NUMBERS, statements.BOOLEAN, statements.TEXT),
+    "person": (statements.INTEGER, statements.TEXT, "uuid", "UUID"),
 }
-"""Which kinds a column may have, and what messages call them."""
+"""Which kinds a column may have; one of clients or groups may have any but ``_NO_KEYS``."""
 
-
-def _missing(column: str | None, where: str) -> str:
-    """The refusal of a record of a database without a value."""
-    wrong = f"column {column!r} has no value in a record of {where}"
-    return with_remedy(wrong, "fill it in, or leave such records out by a query")
+_NO_KEYS = (statements.BOOLEAN, statements.NUMBER)
 
 
 def checked(
@@ -535,21 +501,24 @@ def checked(
     form : how labels are written that are words.
     """
     kinds = engine.kinds(relation)
-    read = [(option, getattr(relation, option)) for option in _KINDS]
+    read = [(option, getattr(relation, option)) for option in HELD]
     read += [("score", name) for name in relation.by_class]
-    require_columns(engine, kinds, [name for _, name in read if name is not None])
     for option, name in read:
-        accepts, description = _KINDS[option]
-        if name is not None and not accepts(kinds[name]):
-            raise DataError(
-                f"column {name!r} of {engine.source} must hold {description}, "
-                f"got type {kinds[name]}"
-            )
+        if name is None:
+            continue
+        if name not in kinds:
+            raise DataError(f"{engine.source} has {no_column(name, list(kinds))}")
+        kind, allowed = kinds[name], _KINDS.get(option)
+        if kind in _NO_KEYS if allowed is None else kind not in allowed:
+            must = f"must hold {HELD[option][1]}, got type {kind}"
+            raise DataError(f"column {name!r} of {engine.source} {must}")
     of_label, of_person = (
         statements.UNKNOWN if name is None else kinds[name]
         for name in (relation.label, relation.person)
     )
-    made = replace(relation, label_kind=of_label, person_kind=of_person)
+    made = replace(
+        relation, label_kind=of_label, person_kind=of_person, score_kind=kinds[relation.score]
+    )
     if made.words is None and (form.positive or of_label == statements.TEXT):
         return replace(made, words=_words(engine, made, form))
     return made

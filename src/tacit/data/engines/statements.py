@@ -1,7 +1,6 @@
 """Statements that count, check and list the records of a table, in the dialects of engines.
 
-How engines write names, numbers and types in SQL; small tables of numbers are given with a
-statement, or written into it.
+How engines write names, numbers and types in SQL.
 
 A record's cell is found by a balanced tree of comparisons with the cells' edges: as many
 comparisons as the logarithm of the number of cells. The edges are doubles with all of their digits,
@@ -13,10 +12,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from textwrap import indent
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.data.errors import DataError
@@ -54,10 +51,11 @@ class Dialect:
     given_tables : whether tables of numbers are given to the engine with a statement, by name.
     finite : what says that a score is a finite number; None for comparisons with infinity. DuckDB
         leaves those out where a Parquet file's statistics say so, and they do not count NaN.
-    nan : what says that a number is NaN; None for comparisons.
+    nan : what says that a number is NaN, which some engines take for equal to itself.
     bucket : the function that says how many of some ascending edges are at most a score; None where
         there is none.
     sha256 : the function that gives the SHA-256 digest of a text, in small hexadecimal digits.
+    trim : what removes blanks from the ends of a person's id; by default, those of the engine.
     """
 
     name: str
@@ -68,10 +66,11 @@ class Dialect:
     bucket: str | None = None
     array: str | None = None
     finite: str | None = None
-    nan: str | None = None
+    nan: str = "{number} <> {number} OR {number} = CAST('NaN' AS {floats})"
     given_tables: bool = False
     stores_upper: bool = False
     sha256: str = "SHA2({text}, 256)"
+    trim: str = "TRIM({text})"
 
     def digest(self, person: str, digits: int) -> str:
         """The first digits of the digest of an id of persons."""
@@ -79,10 +78,8 @@ class Dialect:
         return f"SUBSTR({text}, 1, {digits})"
 
     def is_nan(self, number: str) -> str:
-        """The condition that a number is NaN, which some engines take for equal to itself."""
-        if self.nan is not None:
-            return self.nan.format(number=number)
-        return f"{number} <> {number} OR {number} = CAST('NaN' AS {self.number})"
+        """The condition that a number is NaN."""
+        return self.nan.format(number=number, floats=self.number)
 
     def is_finite(self, score: str) -> str:
         """The condition that a score is a finite number: false for NaN, not true for NULL."""
@@ -151,12 +148,21 @@ class Dialect:
         return digits if "e" in digits else f"{digits}e0"
 
 
+BLANKS = "".join(filter(str.isspace, map(chr, range(2**14))))
+"""What memory removes from the ends of a person's id."""
+
+
+def _trim(blanks: str) -> str:
+    return f"TRIM({{text}}, {' || '.join(f'CHR({ord(each)})' for each in blanks)})"
+
+
 DUCKDB = Dialect(
     "duckdb",
     finite="ISFINITE({score})",
     nan="ISNAN({number})",
     given_tables=True,
     sha256="SHA256({text})",
+    trim=_trim(BLANKS),
 )
 POSTGRES = Dialect(
     "postgres",
@@ -164,6 +170,7 @@ POSTGRES = Dialect(
     "text",
     bucket="width_bucket({score}, CAST(ARRAY[\n  {edges}\n] AS double precision[]))",
     sha256="ENCODE(SHA256(CONVERT_TO({text}, 'UTF8')), 'hex')",
+    trim=_trim("\t\n\v\f\r "),
 )
 BIGQUERY = Dialect(
     "bigquery",
@@ -174,9 +181,18 @@ BIGQUERY = Dialect(
     bucket="RANGE_BUCKET({score}, [\n  {edges}\n])",
     sha256="TO_HEX(SHA256({text}))",
 )
-SNOWFLAKE = Dialect("snowflake", stores_upper=True, infinity="CAST('inf' AS DOUBLE)")
+SNOWFLAKE = Dialect(
+    "snowflake", stores_upper=True, infinity="CAST('inf' AS DOUBLE)", trim=_trim(BLANKS)
+)
 DATABRICKS, SPARK = (
-    Dialect(name, text="STRING", quote="`", array="ARRAY(\n  {numbers}\n)[{place}]")
+    Dialect(
+        name,
+        text="STRING",
+        quote="`",
+        array="ARRAY(\n  {numbers}\n)[{place}]",
+        # CHR gives no character above 255 there
+        trim=f"BTRIM({{text}}, DECODE(UNHEX('{BLANKS.encode().hex()}'), 'UTF-8'))",
+    )
     for name in ("databricks", "spark")
 )
 TRINO = Dialect(
@@ -191,52 +207,6 @@ DIALECTS = {
 """All engines for which statements are written, by name."""
 
 
-@dataclass(frozen=True, eq=False)
-class ConstantTable:
-    """Columns of whole numbers and doubles under a name.
-
-    Parameters
-    ----------
-    name : of the table.
-    columns : arrays of one length, by name.
-    """
-
-    name: str
-    columns: dict[str, NDArray[Any]]
-
-    def source(self, dialect: Dialect) -> str:
-        """The table as a statement reads it: its name, where the engine is given it, or its rows.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> table = ConstantTable("t", {"i": np.array([0]), "x": np.array([0.5])})
-        >>> table.source(DUCKDB)
-        't'
-        >>> print(table.source(POSTGRES))
-        (SELECT i, CAST(x AS double precision) AS x FROM (VALUES
-          (0, 0.5e0)
-        ) AS listed(i, x)) AS t
-        """
-        if dialect.given_tables:
-            return self.name
-        written = [
-            map(str if _whole(column) else dialect.literal, column.tolist())
-            for column in self.columns.values()
-        ]
-        rows = ",\n  ".join(f"({', '.join(row)})" for row in zip(*written, strict=True))
-        cast = ", ".join(
-            name if _whole(column) else f"CAST({name} AS {dialect.number}) AS {name}"
-            for name, column in self.columns.items()
-        )
-        listed = ", ".join(self.columns)
-        return f"(SELECT {cast} FROM (VALUES\n  {rows}\n) AS listed({listed})) AS {self.name}"
-
-
-def _whole(column: NDArray[Any]) -> bool:
-    return column.dtype.kind == "i"
-
-
 @dataclass(frozen=True)
 class Relation:
     """A table with the columns that are read of it.
@@ -247,7 +217,7 @@ class Relation:
     table : the table, or a query in brackets, as SQL.
     score, label : the names of the columns; None for records without labels.
     client : the column of clients; None where all records are one client's.
-    label_kind : what is known about the type of labels.
+    score_kind, label_kind : what is known about the types of scores and labels.
     maps : through which scores go one after another.
     group, groups : the column of private groups and their agreed names, which are strata of the
         classes; None and none where records have no groups.
@@ -276,6 +246,7 @@ class Relation:
     words: tuple[tuple[str, int], ...] | None = None
     needed: tuple[str, ...] = ()
     where: tuple[tuple[str, str], ...] = ()
+    score_kind: str = UNKNOWN
 
     @property
     def chosen(self) -> str:
@@ -391,7 +362,7 @@ FROM {self.chosen}
         person = self.dialect.quoted(self.person or "")
         if self.person_kind == INTEGER:
             return person
-        return f"TRIM(CAST({person} AS {self.dialect.text}))"
+        return self.dialect.trim.format(text=f"CAST({person} AS {self.dialect.text})")
 
 
 def _means_label(text: str, label: int) -> str:

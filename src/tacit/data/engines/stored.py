@@ -6,23 +6,21 @@ that need all records at once read them into memory, at their first use.
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial, reduce
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
+from tacit.crypto.multisets import digests_of
 from tacit.data.categories import Categories, Groups
-from tacit.data.checking import check_unit_of, columns_of
+from tacit.data.checking import check_unit_of, columns_of, record_sums
 from tacit.data.clients import Clients
 from tacit.data.engines.pieces import ClassFunctions, ScorePieces, least_scores
 from tacit.data.engines.ranking import Ascending, listed, ranked
 from tacit.data.errors import DataError
-from tacit.data.persons import DIGITS
 from tacit.data.ragged import Ranked, Ranking, client_order
 from tacit.data.units import LinearMap
 from tacit.metrics.cells.score_scale import ScoreScale
@@ -94,6 +92,7 @@ class Stored(Protocol):
         edges : the inner edges of B cells, ascending, shape (B-1,).
         by_group : whether they are counted for each group, shape (G, 2, B, K).
         """
+        return None
 
     def sums(self, pieces: ScorePieces, maps: Sequence[LinearMap] = ()) -> Integers | None:
         """The sum of records' whole numbers of every client, shape (K,); None as for ``counts``.
@@ -103,6 +102,7 @@ class Stored(Protocol):
         pieces : the whole numbers, of images.
         maps : through which scores go one after another.
         """
+        return None
 
     def batches(self) -> Iterator[Clients]:
         """All records, in batches of all K clients, some of which are without records in them."""
@@ -120,38 +120,14 @@ class Stored(Protocol):
     def pooled(self) -> Stored:
         """All records as those of one client."""
 
-    def digest(self, key: bytes) -> bytes:
-        """A keyed digest of the records, whatever their order, 32 bytes.
-
-        A record's score, client, group and label make one block of 128 bits, and different records
-        make different blocks. Each block is enciphered by AES-256 under a key that follows from the
-        given one. The four quarters of the outcomes are summed, and the digest is HMAC-SHA256 of
-        the four sums and the number of records M, which is below 2^31.
-
-        Where records have more numbers, or a person's digest, which is as long as four, each of
-        these is added to the outcome so far by exclusive or and enciphered again: outcomes are
-        those of a random function of whole records, but for a chance of 2^-60 (CBC-MAC of messages
-        of one length, Bellare, Kilian and Rogaway 2000).
-
-        What it guarantees: other records have another digest, but for a chance of 1 / (2^128 - 2M).
-        Take two tables that were chosen without the key, a block that is not in both equally often,
-        and d the difference of how often. AES is a random permutation for all who lack the key (a
-        pseudorandom one, and what tells these apart would break AES). So, whatever all other blocks
-        become, this one becomes any of 2^128 - 2M values alike. The sums agree only where d times
-        each of its quarters is a given number: for one value. Who writes records into the table
-        learns from a run only whether it was declined, and so has one guess a run. Who knows the
-        key can make records with equal digests: it must stay where the ledger is.
-
-        Parameters
-        ----------
-        key : secret, of at least 16 random bytes.
+    def marks(self, key: bytes) -> tuple[bytes, bytes]:
+        """As ``Clients.marks``, of which both are whatever the order.
 
         Raises
         ------
         DataError : where the records changed since they were summarised.
         """
-        secret = hmac.digest(key, b"blocks of records", "sha256")
-        return hmac.digest(key, self.added(partial(_enciphered, secret)).tobytes(), "sha256")
+        return digests_of(key, self.added(partial(record_sums, key)))
 
 
 class StoredClients(Clients):
@@ -200,11 +176,6 @@ class StoredClients(Clients):
     def at_hand(self) -> bool:
         """False: records are read when a step needs them."""
         return False
-
-    @property
-    def records(self) -> int:
-        """M, the number of records of all clients."""
-        return int(self.offsets[-1])
 
     @property
     def positives(self) -> int:
@@ -265,7 +236,8 @@ class StoredClients(Clients):
             counted = self.stored.counts(known, by_group)
         if counted is not None:
             return counted
-        return self.added(partial(_counts, edges, by_group))
+        # workers of a cluster get no more than the function needs
+        return self.added(lambda batch: batch.counts_in(edges, by_group))
 
     def summed(self, functions: ClassFunctions) -> Integers | None:
         """Sums over records' positions by a statement, where linear maps and a scale give these."""
@@ -284,7 +256,8 @@ class StoredClients(Clients):
 
     def added(self, numbers: Numbers) -> Integers:
         """The sum of the numbers of all batches, which anyone who has the records may compute."""
-        return self.stored.added(partial(_numbers, numbers, self._maps, self.unit))
+        maps, unit = self._maps, self.unit
+        return self.stored.added(lambda batch: numbers(_images(maps, unit, batch)))
 
     @property
     def ranking(self) -> Ranking:
@@ -356,12 +329,16 @@ class StoredClients(Clients):
 
         Parameters
         ----------
-        key : as ``Stored.digest`` takes it.
+        key : as ``Clients.digest`` takes it.
         with_scores : False for a digest of labels alone, for which records are read into memory.
         """
         if with_scores and self._by_value:
-            return self.stored.digest(key)
+            return self.marks(key)[1]
         return self._loaded.digest(key, with_scores)
+
+    def marks(self, key: bytes) -> tuple[bytes, bytes]:
+        """As ``Clients.marks``, whatever the order."""
+        return self.stored.marks(key)
 
     _maps: tuple[Map, ...]
     _rising: bool
@@ -429,16 +406,6 @@ def _images(maps: Sequence[Map], unit: str | None, batch: Clients) -> Clients:
     return batch.rescored(partial(_image, maps), unit) if maps else batch
 
 
-def _numbers(numbers: Numbers, maps: Sequence[Map], unit: str | None, batch: Clients) -> Integers:
-    """The numbers of a batch with its scores' images."""
-    return numbers(_images(maps, unit, batch))
-
-
-def _counts(edges: Floats, by_group: bool, batch: Clients) -> Integers:
-    """A batch's counts."""
-    return batch.counts_in(edges, by_group)
-
-
 class StoredGroups(Groups):
     """The public groups of clients whose records stay where they are stored.
 
@@ -492,38 +459,3 @@ def batch_of(columns: dict[str, Any], whose: Integers, clients: int) -> Clients:
         order = client_order(whose, clients)
         columns = {name: values[order] for name, values in columns.items()}
     return Clients(offsets=offsets, _checked=True, **columns)
-
-
-def _enciphered(secret: bytes, batch: Clients) -> Integers:
-    """The sums of the quarters of a batch's blocks, and how many there are, shape (5,).
-
-    Parameters
-    ----------
-    secret : the key of AES, 32 bytes.
-    batch : of all clients.
-    """
-    blocks = np.empty((batch.records, 2), dtype="<u8")
-    blocks[:, 0] = (batch.scores + 0.0).view(np.uint64)  # both zeros are one score
-    whose = batch.client_of_record
-    if batch.categories is not None:
-        whose = whose * len(batch.category_names) + batch.categories.of_record
-    blocks[:, 1] = 2 * whose + batch.labels
-    encryptor = Cipher(algorithms.AES(secret), modes.ECB()).encryptor()  # noqa: S305 -- see digest
-    # zeros after the last outcome make whole rows of 256, which are added up faster
-    made = np.zeros((batch.records // 256 + 1, 1024), dtype="<u4")
-    outcome = made.ravel()[: 4 * batch.records].view("<u8").reshape(-1, 2)
-    room = made.view(np.uint8).ravel().data
-    encryptor.update_into(blocks.tobytes(), room)
-    known = None if batch.categories is None else batch.categories.scores
-    numbers = [
-        *([] if batch.second is None else [batch.second]),
-        *([] if known is None else known.T),
-    ]
-    more = [(values + 0.0).view(np.uint64) for values in numbers]
-    if batch.persons is not None:
-        more += [*batch.persons.view(np.uint64).reshape(-1, DIGITS // 8).T]
-    for values in more:
-        outcome[:, 0] ^= values
-        encryptor.update_into(outcome.tobytes(), room)
-    quarters = made.sum(axis=0, dtype=np.int64).reshape(-1, 4).sum(axis=0)
-    return np.array([*quarters, batch.records], dtype=np.int64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tacit.data.engines.statements import INVALID, Relation, text_literal
+from tacit.data.engines.statements import INVALID, Relation
 from tacit.data.persons import DIGITS
 
 
@@ -52,12 +52,12 @@ ORDER BY score"""
 def summary_statement(relation: Relation) -> str:
     """The statement that says of every client: records, positives, and what is not valid.
 
-    Its columns: the client; records; positives; labels other than 0 and 1; scores that are missing
-    or not finite; the least and the largest score.
+    Its columns: the client; records; positives; labels other than 0 and 1, and groups that are not
+    agreed; scores that are missing or not finite; the least and the largest score.
     """
     finite = relation.dialect.is_finite("score")
     return f"""SELECT CAST(client AS {relation.dialect.text}) AS client, COUNT(*) AS records,
-  SUM(CASE WHEN class = 1 THEN 1 ELSE 0 END) AS positives,
+  SUM(CASE WHEN MOD(class, 2) = 1 THEN 1 ELSE 0 END) AS positives,
   SUM(CASE WHEN class = {INVALID} THEN 1 ELSE 0 END) AS wrong_labels,
   SUM(CASE WHEN {finite} THEN 0 ELSE 1 END) AS wrong_scores,
   MIN(score) AS low, MAX(score) AS high
@@ -85,23 +85,15 @@ def values_statement(relation: Relation, column: str, most: int) -> str:
     return f"SELECT DISTINCT {relation.as_text(column)} FROM {relation.chosen} LIMIT {most}"
 
 
-def unknown_group_statement(relation: Relation) -> str:
-    """The statement that shows the group of one record that is in none of the agreed ones."""
-    listed = ", ".join(map(text_literal, relation.groups))
-    group = relation.group_value
-    return (
-        f"SELECT {group} AS unknown FROM {relation.chosen} "
-        f"WHERE COALESCE({group} NOT IN ({listed}), TRUE) LIMIT 1"
-    )
-
-
 def first_wrong_statement(relation: Relation) -> str:
-    """The statement that shows one record whose label or score is not valid, as it is stored."""
+    """The statement that shows a record whose label, score or group is not valid, as stored."""
     dialect = relation.dialect
     wrong = f"NOT COALESCE({dialect.is_finite(relation.score_value)}, FALSE)"
     label = "'0'" if relation.label is None else dialect.quoted(relation.label)
+    group = "''" if relation.group is None else relation.group_value
     return (
         f"SELECT CAST({dialect.quoted(relation.score)} AS {dialect.text}) AS score, "
-        f"CAST({label} AS {dialect.text}) AS label, {relation.client_value} AS client "
-        f"FROM {relation.chosen} WHERE {wrong} OR {relation.class_value} = {INVALID} LIMIT 1"
+        f"CAST({label} AS {dialect.text}) AS label, {relation.client_value} AS client, "
+        f"{group} AS category FROM {relation.chosen} "
+        f"WHERE {wrong} OR {relation.class_value} = {INVALID} LIMIT 1"
     )

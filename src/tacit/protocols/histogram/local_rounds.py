@@ -254,7 +254,7 @@ def unary_counts_of(batches: Iterable[devices.Payloads], levels: range) -> Integ
     ----------
     batches : a level and its packed bits, each of shape (m, bytes); bits behind those of the level,
         and reports of other levels, are not counted.
-    levels : those that there are, from ``FIRST_CELLS`` on.
+    levels : all levels of the protocol's tree, from ``FIRST_CELLS`` on.
     """
     counters = {level: unary.BitCounter(_width(level)) for level in levels}
     counts = np.zeros(level_start(levels.stop), dtype=np.int64)

@@ -106,7 +106,12 @@ def run_locally(
         for name, node in zip(parties, nodes, strict=True):
             wait_connected(node, CONNECT_TIME)
             tell(f"{name} is connected")
-        result = server.conduct_run(coordinator, hidden / "plan.toml", plan.deadline, tell, verbose)
+        try:
+            copy = hidden / "plan.toml"
+            result = server.conduct_run(coordinator, copy, plan.deadline, tell, verbose)
+        except programs.DeploymentError:
+            tell(f"a party's log: {hidden / PARTIES / 'NAME' / 'node' / 'supernode.log'}")
+            raise
         link.check()
         for name, copy in copies.items():
             file = last_result(PartyFile.read(copy), began)

@@ -97,7 +97,7 @@ def started(beginning: dict[str, Any], lost: Callable[[str], None]) -> Party:
     guard: debits.Guard = debits.unrecorded
     if beginning["ledger"] is not None:
         ledger = Ledger(beginning["ledger"])
-        mark = debits.fingerprint(ledger, clients)
+        mark, _ = clients.marks(ledger.record_key)
         guard = debits.LedgerGuard(ledger, name, agreement, mark)
     elif beginning["simulated"] is not True:
         raise mpc.MPCError("a real client answers only with a ledger, and none was given")

@@ -10,13 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
-import numpy as np
-
-from tacit.data.clients import Clients
-from tacit.data.engines.counts_file import CountedRecords
-from tacit.data.engines.stored import StoredClients
 from tacit.ledger.accounts import Spending
 from tacit.ledger.entries import DEBIT, BudgetError, Entry, instant
 from tacit.ledger.ledger import Ledger
@@ -145,26 +139,6 @@ class LedgerGuard:
             debit.request,
             stated_cost(cost, of_person(protocol.guarantee, self.agreement.per_person)),
         )
-
-
-def fingerprint(ledger: Ledger, records: Clients) -> bytes:
-    """The ledger's keyed digest of a client's records, or of counts where only these are known."""
-    if isinstance(records, StoredClients) and isinstance(records.stored, CountedRecords):
-        counts = records.stored.by_cell.ravel()
-        return ledger.fingerprint(np.arange(counts.size), counts)
-    has_more = bool(records.scored_classes) or records.second_as_scores is not None
-    if isinstance(records, StoredClients) and records.count == 1 and not has_more:
-        listed = ((each.scores, each.labels) for each in records.ranking.listed())
-        return ledger.fingerprint_in_order(records.records, listed)
-    columns: list[Any] = [records.scores, records.labels]
-    if records.second is not None:
-        columns.append(records.second)
-    known = (records.part(0, records.count) if records.scored_classes else records).categories
-    if known is not None:
-        columns.append(known.of_record)
-        if known.scores is not None:
-            columns += [*known.scores.T]
-    return ledger.fingerprint(*columns)
 
 
 def paid_line(protocol: Protocol, spent: Cost, guarantee: Cost, spendings: list[Spending]) -> str:

@@ -22,11 +22,9 @@ from tacit.data.engines.counts_file import read_counts
 from tacit.data.engines.opening import (
     PATTERN_SIGNS,
     DatabaseTable,
-    database_clients,
-    file_clients,
     files_of,
     is_address,
-    stays,
+    stored_clients,
 )
 from tacit.data.engines.records import Known
 from tacit.ledger.entries import Limit
@@ -208,18 +206,9 @@ def _database(data: toml_source.Table, home: Path) -> DatabaseTable:
     address = data.text("records")
     if not is_address(address):
         data.refuse("records", "records must begin with postgresql:// or duckdb://")
-    if ("table" in data.values) == ("query" in data.values):
-        data.refuse("records", "records needs table or query, one of them")
-    passfile = data.optional("passfile")
-    named = DatabaseTable(
-        address,
-        data.optional("table"),
-        data.optional("query"),
-        Path(passfile) if passfile else None,
-    ).at(home)
+    table, query, passfile = map(data.optional, ("table", "query", "passfile"))
     with data.about("records"):
-        str(named)
-    return named
+        return DatabaseTable(address, table, query, Path(passfile) if passfile else None).at(home)
 
 
 def _form(data: toml_source.Table) -> form.FileForm:
@@ -349,13 +338,12 @@ def read_records(
     if party_file.counted:
         return _read_counted(party_file, protocol, 0 if party_file.one_each else per_person)
     source, columns = party_file.records, _plan_columns(party_file, protocol)
-    if isinstance(source, DatabaseTable):
-        return database_clients(source, columns, known=known).by_values
     counts = protocol is not None and protocol.one_count is not None
-    if stays([str(source)], columns, counts):
-        return file_clients([str(source)], columns, known=known, as_one=True).by_values
-    files = files_of([str(source)])
-    made = reading.read_columns(dict.fromkeys(files, columns))[0]
+    where = source if isinstance(source, DatabaseTable) else [str(source)]
+    stored = stored_clients(where, columns, counts, known=known, as_one=True)
+    if stored is not None:
+        return stored.by_values
+    made = reading.read_columns(dict.fromkeys(files_of([str(source)]), columns))[0]
     return made if made.count == 1 else made.pooled()
 
 

@@ -26,8 +26,6 @@ RUN, RECORDS_MARK = "run", "records"
 """The endings of a run's files: where it stands, and what is kept of the records it began with."""
 CHANGED_RECORDS = "this party's records changed since the run began"
 LOST_MARK = "this party has no note of the records with which the run began"
-LAST_RECORDS = "last-records"
-"""The file of the fingerprint of the records that were looked at last, and of their digest."""
 
 
 class UnreadableError(OSError):
@@ -94,32 +92,25 @@ class RunRecords:
             files.write_private(self._path, values.encode_values(self._beginning))
         elif debit.reads or self.clients.at_hand:
             try:
-                changed = self._kept["mark"] != self._mark
+                changed = self._kept["mark"] != self._marks[1]
             except ChangedError as error:
                 raise debits.DeclinedError(CHANGED_RECORDS) from error
             if changed:
                 raise debits.DeclinedError(CHANGED_RECORDS)
 
     @cached_property
-    def _mark(self) -> bytes:
-        """The digest of the records as they are now."""
-        return self._read().digest(self._ledger.secret_of("the digest of records"))
+    def _marks(self) -> tuple[bytes, bytes]:
+        """The fingerprint and the digest of the records as they are now."""
+        return self._read().marks(self._ledger.record_key)
 
     @cached_property
     def _beginning(self) -> dict[str, Any]:
-        """What is kept of the records as they are now.
-
-        The fingerprint needs a sort, so that it is kept from run to run for as long as the records
-        have one digest.
-        """
-        path, records = self._folder / LAST_RECORDS, self._read()
-        last = self._of_file(path)
-        if last.get("mark") != self._mark:
-            last = {"mark": self._mark, "fingerprint": debits.fingerprint(self._ledger, records)}
-            files.write_private(path, values.encode_values(last))
+        """What is kept of the records as they are now."""
+        records, (fingerprint, mark) = self._read(), self._marks
+        kept = {"fingerprint": fingerprint, "mark": mark}
         if not isinstance(records, StoredClients):
-            return last
-        return last | {"stored": records.stored.summary}
+            return kept
+        return kept | {"stored": records.stored.summary}
 
     @staticmethod
     def _of_file(path: Path) -> dict[str, Any]:

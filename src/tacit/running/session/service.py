@@ -36,7 +36,7 @@ from tacit.running.mpc.transport import Transport
 from tacit.running.session import approval, debits, messages, plan_file
 from tacit.running.session.party import Party, state_kinds
 from tacit.running.session.party_file import ONE_EACH, PartyFile, columns_misfit, read_records
-from tacit.running.session.run_records import LAST_RECORDS, RECORDS_MARK, RUN, RunRecords
+from tacit.running.session.run_records import RECORDS_MARK, RUN, RunRecords
 from tacit.running.session.toml_source import PlanError
 from tacit.running.spending import NO_PERSONS, PERSONS_UNUSED, persons_misfit
 
@@ -345,7 +345,7 @@ def _forget_old(home: Path) -> None:
 
     All files of a run go at one time. Nothing else writes here while this process is alone.
     """
-    for ending in (f"*.{RUN}", f"*.{RECORDS_MARK}", CLIENT_STATE_FILE, LAST_RECORDS):
+    for ending in (f"*.{RUN}", f"*.{RECORDS_MARK}", CLIENT_STATE_FILE):
         for draft in home.glob(f".{ending}.*{files.DRAFT}"):
             draft.unlink(missing_ok=True)
     runs: dict[str, list[Path]] = {}

@@ -141,6 +141,7 @@ class ClientComputations:
         if query.step.name in self.answers.run.closed:
             raise messages.MalformedMessageError(f"step {query.step.name} was computed in this run")
         self.answers.check_budget(query)
+        self.answers.debit(message, message.kind.name.lower(), request, reads=True)
         offer = program_of(query).offer(self.answers.records, query)
         try:
             announcement = self.transport.announce()
