@@ -19,7 +19,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from tacit.privacy import attack
 from tacit.privacy.cost import NOTHING, UNPROTECTED, Adjacency, Cost, Way, compose, ways_of
 
 OF_PERSON = {
@@ -141,7 +140,8 @@ class Bound:
     @property
     def advantage(self) -> float:
         """The largest advantage of an attack, by the smallest of the bounds."""
-        by_mu = attack.advantage_of_mu(self.mu)
+        # 2 Phi(mu/2) - 1, by the trade-off function of mu (Dong, Roth and Su, Eq. 6)
+        by_mu = math.erf(self.mu / math.sqrt(8.0))
         return min(self.summed.advantage, self.tightest.advantage, by_mu)
 
 
@@ -170,7 +170,10 @@ def bound(history: Mapping[Cost, int], adjacency: Adjacency, delta: float = 1e-6
     ]
     composed = {way: compose(spent, delta, way) for way in ways_of(spent, delta)}
     best = min(composed, key=lambda way: composed[way].epsilon)
-    mu = attack.mu_of_history([(restatements[cost], times) for cost, times in history.items()])
+    # the mu of all is the root of the sum of squares (Dong, Roth and Su, Cor. 3.3), and that of the
+    # summed epsilons
+    root = math.sqrt(sum(times * restatements[cost].mu ** 2 for cost, times in history.items()))
+    mu = min(root, composed["basic"].mu)
     return Bound(adjacency, sum(history.values()), composed["basic"], composed[best], best, mu)
 
 

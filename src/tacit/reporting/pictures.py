@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.privacy import attack
-from tacit.privacy.cost import MAX_BUDGET
+from tacit.privacy.cost import Cost
 from tacit.reporting.words import KEY, decimal, has_essentials, threshold_text
 from tacit.results.estimate import Estimate
 from tacit.results.saved.reading import Bounds, Result, number
@@ -395,11 +394,10 @@ def _distribution(content: Mapping[str, Any], prefix: str) -> Graph:
 
 def _trade_off(spent: Mapping[str, Any], prefix: str) -> Graph:
     """The misses of the best attack over its false alarms, and of guessing."""
-    places = np.linspace(0.0, 1.0, TRADE_OFF_POINTS)
+    cost = Cost(spent["epsilon"], spent["delta"])
     # the corner of the curve is one of the places
-    corner = (1 - spent["delta"]) / (1 + math.exp(min(spent["epsilon"], MAX_BUDGET)))
-    alarms = np.unique([*places, corner])
-    missed = attack.misses(spent["epsilon"], spent["delta"], alarms)
+    alarms = np.unique([*np.linspace(0.0, 1.0, TRADE_OFF_POINTS), cost.equal_errors])
+    missed = cost.misses(alarms)
     return Graph(
         f"{prefix}-trade-off",
         "What an attacker can tell",

@@ -15,7 +15,7 @@ from typing import Any
 
 from tacit.data import units
 from tacit.extras import extra
-from tacit.privacy import attack, composition
+from tacit.privacy import composition
 from tacit.privacy.cost import Cost, cost_line
 from tacit.privacy.shuffling import Shuffled
 from tacit.results.curves.calibrator import Calibrator
@@ -373,7 +373,7 @@ class Evaluation:
         """What was spent, and what is said besides it."""
         rows = [("privacy spent", cost_line(self.spent.to_dict(), "a client"))]
         if math.isfinite(self.spent.epsilon):
-            rows.append(("attacks", attack.attack_line(self.spent.to_dict())))
+            rows.append(("attacks", self.spent.attacks))
         if self.per_person:
             person = composition.person_line(self.per_person, self.spent.epsilon)
             rows.append(("unit of privacy", person))

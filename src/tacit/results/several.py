@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.privacy import attack, composition
+from tacit.privacy import composition
 from tacit.privacy.cost import Cost, cost_line
 from tacit.results import estimate as est
 from tacit.results.evaluation import Evaluation
@@ -306,7 +306,7 @@ class GroupedEvaluation:
             rows += self.left_out.to_rows()
         rows.append(("privacy spent", _spent(self.spent)))
         if math.isfinite(self.spent.epsilon):
-            rows.append(("attacks", attack.attack_line(self.spent.to_dict())))
+            rows.append(("attacks", self.spent.attacks))
         return rows
 
     def _repr_html_(self) -> str:
