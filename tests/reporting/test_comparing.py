@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.reporting.comparing import differences
-from tacit.reporting.drift import CALIBRATION, drift
+from tacit.reporting.comparing import CALIBRATION, Drift, differences
 from tacit.results.estimate import About
 from tacit.results.saved.reading import Result
 from tests.federations import binormal_clients
@@ -138,7 +137,7 @@ def test_drift_of_two_periods_is_within_its_interval_about_the_population() -> N
     releases = [released(0.8 if seed % 2 else 0.75, seed) for seed in range(20)]
     held = 0
     for seed, pair in enumerate(pairwise(releases)):
-        moved = drift(*pair)
+        moved = Drift.between(*pair).moved
         assert {"AUC", *CALIBRATION, "population_stability", "kolmogorov_smirnov"} == moved.keys()
         held += (-0.05 if seed % 2 else 0.05) in moved["AUC"].interval(about="population")
     assert held >= 16
@@ -146,9 +145,9 @@ def test_drift_of_two_periods_is_within_its_interval_about_the_population() -> N
 
 def test_drift_without_a_histogram_says_why() -> None:
     one = of_clients(FIVE, "spring")
-    moved = drift(one, of_clients(SIX, "autumn"))
+    moved = Drift.between(one, of_clients(SIX, "autumn")).moved
     assert moved["AUC"].given
     assert moved.keys() == {"AUC", "population_stability"}
     assert moved["population_stability"].reason == "dpauc gives no score histogram"
     with pytest.raises(ValueError, match="are one and the same result"):
-        drift(one, one)
+        Drift.between(one, one)

@@ -21,7 +21,6 @@ from tacit.output import OutputFile
 from tacit.privacy import composition
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.results.text import aligned, unformulated
-from tacit.running.session.debits import limit_line
 
 BROKEN = 1
 
@@ -152,7 +151,7 @@ def set_limit(
         for lines in runs.values()
     ]
     last = next((cost for cost in reversed(costs) if cost.epsilon), None)
-    left = "\n".join(limit_line(each, last) for each in spendings)
+    left = "\n".join(each.line(last) for each in spendings)
     show(f"entry {receipt.number}: limit set\n{left}\nhead {receipt.hash.hex()}")
 
 

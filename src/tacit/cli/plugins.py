@@ -69,8 +69,8 @@ MODULES: Mapping[str, str] = {
     "collect": "collecting",
     **dict.fromkeys(("init", "invite", "admit", "keys", "renew"), "federation.inviting"),
     **dict.fromkeys(("serve", "run", "status"), "federation.serving"),
-    **dict.fromkeys(("accept", "join"), "federation.site"),
-    "approve": "federation.approving",
+    **dict.fromkeys(("accept", "approve", "join"), "federation.site"),
+    "drift": "report",
     "doctor": "federation.doctor",
 }
 """The modules of commands that are in no module of their own name."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tacit.metrics import errors
-from tacit.results.estimate import Estimate
+from tacit.results.estimate import MEANING, Estimate, bounds_line, estimate_line, measure_of
+from tacit.results.evaluation import Evaluation
+from tacit.results.measures.catalogue import label
 from tacit.results.parts import difference
 from tacit.results.saved import reading
 
@@ -78,7 +80,7 @@ def differences(results: Sequence[reading.Result]) -> list[Difference]:
         reason = _obstacle(results[0], other)
         if reason is not None:
             raise ValueError(f"{results[0].label} and {other.label} cannot be compared: {reason}")
-    return [difference_of(results[0], other) for other in results[1:]]
+    return [_difference(results[0], other) for other in results[1:]]
 
 
 def _obstacle(first: reading.Result, second: reading.Result) -> str | None:
@@ -106,8 +108,7 @@ def _federation_reason(first: dict[str, Any], second: dict[str, Any]) -> str:
     )
 
 
-def difference_of(first: reading.Result, second: reading.Result) -> Difference:
-    """How far the second result's figure lies above the first's (``differences``)."""
+def _difference(first: reading.Result, second: reading.Result) -> Difference:
     one, other = first.estimate, second.estimate
     shared = _reused(first) or _reused(second)
     made, draws = difference(other, one), np.array([one.laplace_error, other.laplace_error])
@@ -124,3 +125,79 @@ def difference_of(first: reading.Result, second: reading.Result) -> Difference:
 def _reused(result: reading.Result) -> bool:
     """Whether a private protocol spent nothing, as it does with labels that were flipped before."""
     return result.content["spent"]["epsilon"] == 0
+
+
+CALIBRATION = ("calibration_intercept", "calibration_slope", "observed_over_expected", "brier")
+"""The figures of calibration whose drift is told."""
+SHIFTS = {
+    "population_stability": "shift of scores (population stability index)",
+    "kolmogorov_smirnov": "shift of scores (Kolmogorov-Smirnov)",
+}
+"""Distances between both releases' scores, which are never below 0."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How a model's figures and scores moved between two results about different records.
+
+    Parameters
+    ----------
+    figure : the results' figure.
+    moved : the later less the earlier, by figure, and the shifts of the scores. What cannot be
+        known has the reason.
+    """
+
+    figure: str
+    moved: Mapping[str, Estimate]
+
+    @classmethod
+    def between(cls, earlier: reading.Result, later: reading.Result) -> Drift:
+        """The drift of the results' figure, of ``CALIBRATION`` where both have it, and of scores.
+
+        Both noises, and both samplings about the population, are independent, so their variances
+        add. Calibration's intervals are normal; the scores' drift is that of ``drift_between``.
+
+        Raises
+        ------
+        ValueError : for one result given twice, and results of different figures.
+        """
+        if earlier.content["fingerprint"] == later.content["fingerprint"]:
+            raise ValueError(f"{earlier.label} and {later.label} are one and the same result")
+        if earlier.figure != later.figure:
+            raise ValueError(f"one is a {earlier.figure}, the other a {later.figure}")
+        figure = str(later.figure)
+        moved = {figure: _difference(earlier, later).estimate}
+        first, second = (each.content.get("measures", {}) for each in (earlier, later))
+        for name in CALIBRATION:
+            if name in first and name in second:
+                one, other = map(reading.estimate_of, (first[name], second[name]))
+                unknown = next((each.reason for each in (one, other) if not each.given), None)
+                made = difference(other, one).within((-math.inf, math.inf))
+                moved[name] = made if unknown is None else Estimate.absent(unknown)
+        try:
+            before, after = (Evaluation.from_dict(each.content) for each in (earlier, later))
+            return cls(figure, moved | vars(after.drift(before)))
+        except (AttributeError, ValueError) as error:
+            return cls(figure, moved | {"population_stability": Estimate.absent(str(error))})
+
+    @property
+    def has_signal(self) -> bool:
+        """Whether the drift of the figure has an estimate."""
+        return self.moved[self.figure].given
+
+    def to_dict(self) -> dict[str, Any]:
+        """The drift as JSON holds it."""
+        entries = {name: measure_of(estimate) for name, estimate in self.moved.items()}
+        return {"figure": self.figure, "drift": entries}
+
+    def to_rows(self) -> list[tuple[str, str]]:
+        """The drift as labelled lines, with both intervals."""
+        rows = []
+        for name, estimate in self.moved.items():
+            sign = "" if name in SHIFTS else "+"
+            line = estimate_line(estimate, sign)
+            if estimate.given:
+                bounds = estimate.interval(about="population")
+                line += f", (population) {bounds_line(bounds, sign)}"
+            rows.append((SHIFTS.get(name, f"drift of {label(name)}"), line))
+        return [*rows, ("intervals", f"these records: {MEANING}")]

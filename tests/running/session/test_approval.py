@@ -46,7 +46,8 @@ class Site:
 
     def approve(self, runs: int, days: int = 30) -> None:
         with Ledger(self.ledger) as ledger:
-            draft = self.subject.begin(runs, (ledger.now() + timedelta(days)).date(), ledger)
+            until = (ledger.now() + timedelta(days)).date()
+        draft = self.subject.begin(runs, until)
         for name in ("ada", "bob"):
             draft = self.subject.sign(draft, self.keys[name])
 

@@ -26,9 +26,8 @@ from tacit.cli.federation import read_letter, show_rows, stoppable
 from tacit.cli.shell import once_by_name, show
 from tacit.data import units
 from tacit.protocol.registry import kind_of, protocol_names
-from tacit.running.deployment import inviting
+from tacit.running.deployment import inviting, letters
 from tacit.running.deployment import keys as key_files
-from tacit.running.deployment.letters import NAME, Answer, LetterError, is_code, roster_code
 from tacit.running.deployment.server import Coordinator
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import read_identity
@@ -117,7 +116,7 @@ KEY = re.compile(r"[0-9a-fA-F]{64}")
 def _named(context: click.Context, option: click.Parameter, given: Any) -> Any:
     """A party's name or several, each of which a party can have; or None where none is given."""
     for name in (given,) if isinstance(given, str) else given or ():
-        if not NAME.fullmatch(name):
+        if not letters.NAME.fullmatch(name):
             raise click.BadParameter(
                 f"a name has 1 to 64 letters, digits, dots, dashes and underscores, got {name!r}"
             )
@@ -171,7 +170,7 @@ def init(
         raise click.UsageError("give either --coordinator or --party NAME")
     if party is None:
         name, identity = folder.resolve().name, Coordinator(folder).identity
-        name = name if NAME.fullmatch(name) else "federation"
+        name = name if letters.NAME.fullmatch(name) else "federation"
         key = read_identity(identity).public.hex() if identity.exists() else None
         path, text = folder / "plan.toml", plan_text(name, parties, key, unit)
     else:
@@ -256,23 +255,23 @@ def admit(plan: Path, answers: tuple[Path, ...], codes: dict[str, str]) -> None:
     wrong = []
     with stoppable():
         for path in answers:
-            answer = read_letter(Answer, path)
+            answer = read_letter(letters.Answer, path)
             inviting.check_open(coordinator, answer)
-            if is_code(_heard(answer, codes), answer.code):
+            if letters.is_code(_heard(answer, codes), answer.code):
                 inviting.admit(plan, coordinator, answer)
                 show(f"admitted: {answer.site}")
             else:
                 wrong.append(answer.site)
         complete = inviting.publish_roster(plan, coordinator)
     if wrong:
-        raise LetterError(
+        raise letters.LetterError(
             f"the code of {' and '.join(wrong)} is not the one of this answer: it was not "
             "admitted; call the site again, and admit the answer with the code that it reads"
         )
     _show_standing(Plan.read(plan), complete)
 
 
-def _heard(answer: Answer, codes: dict[str, str]) -> str:
+def _heard(answer: letters.Answer, codes: dict[str, str]) -> str:
     """The code that the site read."""
     if answer.site in codes:
         return codes[answer.site]
@@ -286,7 +285,9 @@ def _heard(answer: Answer, codes: dict[str, str]) -> str:
 
 def _show_standing(plan: Plan, complete: bool) -> None:
     if complete:
-        show(f"all {len(plan.parties)} sites are admitted; code of the roster: {roster_code(plan)}")
+        show(
+            f"all {len(plan.parties)} sites are admitted; code of the roster: {letters.roster_code(plan)}"
+        )
         show("the sites compare this code with each other when they join")
         return
     missing = [party.name for party in plan.parties if party.key is None]

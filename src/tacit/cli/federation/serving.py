@@ -8,7 +8,7 @@ as JSON.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -24,12 +24,7 @@ from tacit.output import PictureFile
 from tacit.results.evaluation import Evaluation
 from tacit.results.text import as_lines
 from tacit.running.deployment import inviting, keys, letters, server
-from tacit.running.deployment.flower_programs.programs import (
-    DeploymentError,
-    Program,
-    Tell,
-    require_flower,
-)
+from tacit.running.deployment.flower_programs.programs import DeploymentError, Tell, require_flower
 from tacit.running.deployment.local import run_locally
 from tacit.running.session.plan_file import Plan
 
@@ -73,17 +68,17 @@ def serve(plan: Path, host: str, port: int, metrics: tuple[str, int] | None, ver
                 operating.telling(metrics, server.operated(coordinator, running)),
             ):
                 show_timed(f"serving on {host}:{port}; Ctrl-C ends")
-                _serve_until_renewed(plan, coordinator, running, tell)
+                _serve_until_renewed(plan, coordinator, running.check, tell)
             show_timed("the time of the renewed certificates has come: the server starts again")
 
 
 def _serve_until_renewed(
-    plan: Path, coordinator: server.Coordinator, running: Program, tell: Tell | None
+    plan: Path, coordinator: server.Coordinator, check: Callable[[], None], tell: Tell | None
 ) -> None:
     """Let nodes in and hand out the roster, until renewed certificates are to be used."""
     refused = ""
     while not keys.is_due(coordinator.certificates, datetime.now(UTC)):
-        running.check()
+        check()
         inviting.publish_roster(plan, coordinator)
         refused = _registered(coordinator, refused, tell)
         time.sleep(POLL_SECONDS)

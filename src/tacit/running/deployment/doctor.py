@@ -31,7 +31,6 @@ from tacit.running.deployment import door, inviting, keys, letters, preview, pro
 from tacit.running.deployment.flower_programs import programs
 from tacit.running.deployment.probing import COORDINATOR, SITE, TroubleError
 from tacit.running.session.approval import Subject
-from tacit.running.session.debits import runs_left
 from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk, read_identity
@@ -210,7 +209,7 @@ class _Party:
                 "no roster has come yet", f"{SITE}: tacit join, once all are admitted"
             )
         PartyDesk.open(self.home / PARTY_FILE)
-        if self.file.approval and preview.approval_standing(Subject(self.file, plan)).problem:
+        if Subject(self.file, plan).now.problem:
             raise TroubleError("it is not approved", f"{SITE}: see why: tacit approve {PARTY_FILE}")
         last = self.invitation and site.last_taken(self.home, self.invitation.coordinator)
         if last and not site.is_agreed(last.plan, path.read_text(encoding="utf-8")):
@@ -242,7 +241,7 @@ class _Party:
         remedy = f"{SITE}: see what is spent: tacit join --check {PARTY_FILE}; tacit ledger limit"
         if not spendings:
             raise TroubleError("no limit is set, so that nothing is answered", remedy)
-        if any(runs_left(each, cost) == 0 for each in spendings):
+        if any(each.runs_left(cost) == 0 for each in spendings):
             raise TroubleError("the limit does not allow another run", remedy)
         key = self.file.ledger.with_name(f"{self.file.ledger.name}.key")
         if key.exists():

@@ -16,8 +16,7 @@ from tacit.privacy.cost import HIDDEN, Cost, amount_line
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.results.text import protocol_line
-from tacit.running.session.approval import Draft, Standing, Subject
-from tacit.running.session.debits import limit_line
+from tacit.running.session.approval import Draft, Subject
 from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk
@@ -128,19 +127,11 @@ def preview(desk: PartyDesk) -> list[tuple[str, str]]:
 
 def approval_line(subject: Subject) -> str:
     """Whether a plan is approved now, in a sentence for the site's own people."""
-    standing, draft = approval_standing(subject), subject.draft
+    standing, draft = subject.now, subject.draft
     if standing.problem or draft is None:
         return f"not approved: {standing.problem}"
     left = draft.runs - len(standing.sessions)
     return f"approved by {', '.join(standing.names)}; {left} of {draft.runs} runs are left"
-
-
-def approval_standing(subject: Subject) -> Standing:
-    """Whether a plan is approved now, by the site's ledger, which is not made for it."""
-    if not subject.party_file.ledger.exists():
-        return Standing("the site's ledger, in which approvals are drafted, is not here")
-    with Ledger.open_readonly(subject.party_file.ledger) as pages:
-        return subject.standing(pages)
 
 
 def approval_page(subject: Subject, draft: Draft) -> list[tuple[str, str]]:
@@ -239,4 +230,4 @@ def _ledger_lines(desk: PartyDesk, cost: Cost) -> list[str]:
     spendings = spendings_of(desk.party_file)
     if not spendings:
         return ["sets no limit for this data set: nothing will be answered (tacit ledger limit)"]
-    return [limit_line(spending, cost) for spending in spendings]
+    return [spending.line(cost) for spending in spendings]

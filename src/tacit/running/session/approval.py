@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from tacit import files
 from tacit.crypto.identities import Identity, is_signed
-from tacit.ledger.entries import ANSWERED, DRAFTED, REVOKED, Act, Receipt, instant
+from tacit.ledger import entries
 from tacit.ledger.files import Pages
 from tacit.ledger.ledger import Ledger
 from tacit.running.session import debits
@@ -35,10 +35,6 @@ from tacit.running.session.toml_source import PlanError
 KIND = b"tacit-approval/1\0"
 NOT_APPROVED = "its own site has not approved this run"
 """The only text that others read about a run that is not approved."""
-
-
-class ApprovalError(PlanError):
-    """A plan that a site's own people have not approved; the text is for the site alone."""
 
 
 @dataclass(frozen=True)
@@ -103,13 +99,13 @@ class Subject:
 
         Raises
         ------
-        ApprovalError : where the site's file does not say, or names the site's own key.
+        PlanError : where the site's file does not say, or names the site's own key.
         """
         rule = self.party_file.approval
         if rule is None:
-            raise ApprovalError("the party's file has no table [approval] that says who approves")
+            raise PlanError("the party's file has no table [approval] that says who approves")
         if any(party.key in rule.keys.values() for party in self.plan.parties):
-            raise ApprovalError("[approval] names the key of a site, which no person has")
+            raise PlanError("[approval] names the key of a site, which no person has")
         return rule
 
     @property
@@ -124,13 +120,13 @@ class Subject:
 
         Raises
         ------
-        ApprovalError : for a file that holds no draft.
+        PlanError : for a file that holds no draft.
         OSError : for a file that cannot be read.
         """
         try:
             return Draft(**json.loads(self.path.read_bytes())) if self.path.exists() else None
         except (ValueError, TypeError, AttributeError, RecursionError):
-            raise ApprovalError(f"{self.path} holds no approval: draft it again") from None
+            raise PlanError(f"{self.path} holds no approval: draft it again") from None
 
     def _write(self, draft: Draft) -> Draft:
         files.write_public(self.path, f"{json.dumps(asdict(draft), indent=1)}\n".encode())
@@ -153,37 +149,60 @@ class Subject:
 
         Raises
         ------
-        ApprovalError : for a key that it does not have.
+        PlanError : for a key that it does not have.
         """
         names = {key: name for name, key in self.rule.keys.items()}
         if identity.public not in names:
-            raise ApprovalError("[approval] does not name the owner of this key")
+            raise PlanError("[approval] does not name the owner of this key")
         return names[identity.public]
 
-    def begin(self, runs: int, until: date, ledger: Ledger) -> Draft:
+    def begin(self, runs: int, until: date) -> Draft:
         """Draft an approval, which voids every earlier one of the plan; no one has signed it."""
-        entry = self.note(DRAFTED, ledger, ", ".join(sorted(self.rule.keys)))
+        with Ledger(self.party_file.ledger) as ledger:
+            entry = self.note(entries.DRAFTED, ledger, ", ".join(sorted(self.rule.keys)))
         return self._write(Draft(runs, until.isoformat(), entry.hash.hex()))
+
+    def revoke(self, identity: Identity) -> None:
+        """End all approvals of the plan.
+
+        Raises
+        ------
+        PlanError : for a key that the rule does not name.
+        """
+        with Ledger(self.party_file.ledger) as ledger:
+            self.note(entries.REVOKED, ledger, self.name_of(identity))
 
     def sign(self, draft: Draft, identity: Identity) -> Draft:
         """Add a signature to the draft's file.
 
         Raises
         ------
-        ApprovalError : for a key that the rule does not name.
+        PlanError : for a key that the rule does not name.
         """
         signature = identity.sign(self.words(draft)).hex()
         signed = {**draft.signatures, self.name_of(identity): signature}
         return self._write(replace(draft, signatures=signed))
 
-    def note(self, act: Act, ledger: Ledger, who: str, session: str | None = None) -> Receipt:
-        """Write into the ledger what became of the plan's approval; a revocation ends all of them.
+    def note(
+        self, act: entries.Act, ledger: Ledger, who: str, session: str | None = None
+    ) -> entries.Receipt:
+        """Write into the ledger what became of the plan's approval.
 
         Raises
         ------
         LedgerError : where the ledger cannot be written or does not verify.
         """
         return ledger.approve(act, self.party_file.dataset, self.plan.digest, who, session)
+
+    @property
+    def now(self) -> Standing:
+        """Whether another run is approved, by the site's ledger, which is not made for it."""
+        if self.party_file.approval is None:
+            return Standing("")
+        if not self.party_file.ledger.exists():
+            return Standing("the site's ledger, in which approvals are drafted, is not here")
+        with Ledger.open_readonly(self.party_file.ledger) as pages:
+            return self.standing(pages)
 
     def standing(self, pages: Pages, session: str = "") -> Standing:
         """Whether the plan is approved at the ledger's time.
@@ -195,15 +214,16 @@ class Subject:
 
         Raises
         ------
-        ApprovalError, OSError : for files that cannot be used.
+        PlanError, OSError : for files that cannot be used.
         """
         draft, acts = self.draft, pages.approvals(self.party_file.dataset, self.plan.digest)
-        turns = [index for index, line in enumerate(acts) if line.reason != ANSWERED]
+        turns = [index for index, line in enumerate(acts) if line.reason != entries.ANSWERED]
         if draft is None or not turns:
             return Standing("no approval of this plan for this data set was drafted")
         last = acts[turns[-1]]
-        if last.reason == REVOKED:
-            return Standing(f"{last.step} ended the approval on {instant(last.time):%Y-%m-%d}")
+        if last.reason == entries.REVOKED:
+            ended = entries.instant(last.time)
+            return Standing(f"{last.step} ended the approval on {ended:%Y-%m-%d}")
         if last.hash.hex() != draft.entry:
             return Standing(f"{self.path} is not the approval that was drafted last")
         names, needed = self.signers(draft), self.rule.needed
@@ -236,12 +256,12 @@ def answering(subject: Subject, ledger: Ledger, session: str) -> Iterator[None]:
         return
     standing = subject.standing(ledger, session)
     if standing.is_over:
-        subject.note(REVOKED, ledger, "the last day")
+        subject.note(entries.REVOKED, ledger, "the last day")
     if standing.problem:
-        raise debits.DeclinedError(NOT_APPROVED) from ApprovalError(standing.problem)
+        raise debits.DeclinedError(NOT_APPROVED) from PlanError(standing.problem)
     yield
     if session not in standing.sessions:
-        subject.note(ANSWERED, ledger, ", ".join(standing.names), session)
+        subject.note(entries.ANSWERED, ledger, ", ".join(standing.names), session)
 
 
 def guarded(guard: debits.Guard, subject: Subject, ledger: Ledger) -> debits.Guard:
