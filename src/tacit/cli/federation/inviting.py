@@ -285,9 +285,8 @@ def _heard(answer: letters.Answer, codes: dict[str, str]) -> str:
 
 def _show_standing(plan: Plan, complete: bool) -> None:
     if complete:
-        show(
-            f"all {len(plan.parties)} sites are admitted; code of the roster: {letters.roster_code(plan)}"
-        )
+        code = letters.roster_code(plan)
+        show(f"all {len(plan.parties)} sites are admitted; code of the roster: {code}")
         show("the sites compare this code with each other when they join")
         return
     missing = [party.name for party in plan.parties if party.key is None]
