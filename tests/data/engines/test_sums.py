@@ -19,7 +19,7 @@ from tacit.data.clients import Clients
 from tacit.data.engines.counts_file import CountedRecords
 from tacit.data.engines.opening import from_database, from_files
 from tacit.data.engines.pieces import ScorePieces, counting, summing
-from tacit.data.engines.statements import DIALECTS, DUCKDB, NUMBER, Relation
+from tacit.data.engines.relations import DIALECTS, DUCKDB, NUMBER, Relation
 from tacit.data.engines.stored import StoredClients
 from tacit.data.errors import DataError
 from tacit.data.units import LinearMap, conversion

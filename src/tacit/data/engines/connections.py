@@ -33,7 +33,7 @@ import pyarrow as pa
 from tacit.data.engines.adding import without_user
 from tacit.data.engines.pieces import ConstantTable
 from tacit.data.engines.ranking import Ascending
-from tacit.data.engines.statements import (
+from tacit.data.engines.relations import (
     BOOLEAN,
     DUCKDB,
     INTEGER,
