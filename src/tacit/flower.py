@@ -27,11 +27,10 @@ from pathlib import Path
 from typing import Any
 
 from tacit.results.evaluation import Evaluation
-from tacit.running.gate import HELD, Constants, Gate, figures_of, refuse
+from tacit.running.gate import Constants, Gate, HeldError, figures_of, holding, refuse
 from tacit.running.session.coordinator import RunError, concluded
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import read_identity
-from tacit.running.speaking import tell_owner
 
 try:
     from flwr.app import (
@@ -174,13 +173,14 @@ class GatedApp(ClientApp):  # type: ignore[misc]  # Flower's types are not check
         if kind in ANSWERS:
             return ANSWERS[kind](message, context)
         try:
-            gate = Gate(str(context.node_config["party"]), self._constants)
-            sent = _shapes(message.content.get(self._model)) if kind[:5] == "train" else None
-            content = self._passed(gate, sent, super().__call__(message, context))
-            return Message(content, reply_to=message)
-        except Exception as error:  # its text may quote records, and Flower would send it
-            tell_owner(f"{type(error).__name__}: {error}")
-            return Message(Error(ErrorCode.CLIENT_APP_RAISED_EXCEPTION, HELD), reply_to=message)
+            with holding():  # Flower would send an error's text
+                gate = Gate(str(context.node_config["party"]), self._constants)
+                sent = _shapes(message.content.get(self._model)) if kind[:5] == "train" else None
+                content = self._passed(gate, sent, super().__call__(message, context))
+                return Message(content, reply_to=message)
+        except HeldError as error:
+            code = ErrorCode.CLIENT_APP_RAISED_EXCEPTION
+            return Message(Error(code, str(error)), reply_to=message)
 
     def _passed(self, gate: Gate, sent: Any, reply: Message) -> RecordDict:
         """The content of a reply, made new of what may leave; a model is shaped as the sent one."""

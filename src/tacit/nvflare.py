@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.running.gate import HELD, Constants, Gate, HeldError, refuse
-from tacit.running.speaking import tell_owner
+from tacit.running.gate import Constants, Gate, holding, refuse
 
 try:
     from nvflare.apis.filter import Filter
@@ -48,11 +47,8 @@ class GateFilter(Filter):  # type: ignore[misc]  # NVFLARE's types are not check
         ------
         HeldError : with a fixed sentence, for anything else; the site's log names what was held.
         """
-        try:
+        with holding():
             return self._passed(shareable)
-        except Exception as error:  # its text may quote records
-            tell_owner(f"{type(error).__name__}: {error}")
-            raise HeldError(HELD) from None
 
     def _passed(self, result: Any) -> Any:
         kind, data, meta = (result[DXO][key] for key in ("kind", "data", "meta"))

@@ -14,8 +14,7 @@ import click
 import numpy as np
 
 from tacit import operating
-from tacit.cli.operating import operator_options
-from tacit.cli.shell import JsonOutput, check_signal, json_option, show
+from tacit.cli.shell import JsonOutput, check_signal, json_option, operator_options, show
 from tacit.collecting.campaign import HONEST, Campaign, Terms, evaluation_of, shuffled_of
 from tacit.collecting.folder import Folder, stages_of
 from tacit.collecting.intake import SEAL_EVERY, Intake

@@ -68,10 +68,9 @@ MODULES: Mapping[str, str] = {
     **dict.fromkeys(("demo", "simulate"), "simulating"),
     "collect": "collecting",
     **dict.fromkeys(("init", "invite", "admit", "keys", "renew"), "federation.inviting"),
-    **dict.fromkeys(("serve", "run", "status"), "federation.serving"),
+    **dict.fromkeys(("serve", "run", "status", "doctor"), "federation.serving"),
     **dict.fromkeys(("accept", "approve", "join"), "federation.site"),
     "drift": "report",
-    "doctor": "federation.doctor",
 }
 """The modules of commands that are in no module of their own name."""
 

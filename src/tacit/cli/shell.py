@@ -5,6 +5,8 @@ Progress on a terminal: how many records are done, how many a second, and how lo
 ``--json [FILE]``, in every command: JSON instead of the text, or in FILE in addition to the text.
 The name of FILE must end in ``.json``: in ``--json north.csv`` the file is one of records, which
 nothing may write over.
+
+``--metrics`` and ``--log-format``: what programs that go on running tell who operates them.
 """
 
 from __future__ import annotations
@@ -24,11 +26,12 @@ from typing import Any, NoReturn
 import click
 from click.exceptions import Exit
 
-from tacit import logs
+from tacit import operating
 from tacit.output import OutputFile
 from tacit.protocol import mpc
 from tacit.protocol.settings import suggestion
 from tacit.results.text import escaped
+from tacit.running.session.toml_source import host_and_port
 
 FAILED, NO_SIGNAL, INTERRUPTED = 2, 3, 130
 """Exit statuses."""
@@ -201,7 +204,7 @@ def show(text: str) -> None:
     this process has a log, every line goes there instead.
     """
     lines = list(map(escaped, text.split("\n")))
-    if all(map(logs.logged, lines)):
+    if all(map(operating.logged, lines)):
         return
     try:
         click.echo("\n".join(lines))
@@ -216,12 +219,12 @@ def show(text: str) -> None:
 def show_timed(line: str) -> None:
     """Print a line with the time of this machine, which a log has already."""
     now = datetime.now().astimezone()
-    show(line if logs.is_logging() else f"{now:%Y-%m-%d %H:%M:%S} {line}")
+    show(line if operating.is_logging() else f"{now:%Y-%m-%d %H:%M:%S} {line}")
 
 
 def complain(sentence: str, level: int = logging.WARNING) -> None:
     """Say something in one line on standard error, without control characters."""
-    if not logs.logged(escaped(sentence), level):
+    if not operating.logged(escaped(sentence), level):
         click.echo(escaped(sentence), err=True)
 
 
@@ -342,3 +345,26 @@ def with_json_value(command: click.Command, args: Sequence[str]) -> list[str]:
         else:
             made.append(f"{OPTION}={PRINTED}" if arg == OPTION else arg)
     return made
+
+
+def operator_options(command: Any) -> Any:
+    """The options of a command, which gets ``metrics``; its log begins before it."""
+    metrics = click.option(
+        "--metrics",
+        metavar="HOST:PORT",
+        callback=lambda context, option, text: host_and_port(text) if text else None,
+        envvar="TACIT_METRICS",
+        show_envvar=True,
+        help="Answer /health and /metrics (Prometheus) at this address, for operators only.",
+    )
+    log_format = click.option(
+        "--log-format",
+        type=click.Choice(operating.FORMATS),
+        callback=lambda context, option, form: operating.log_as(form),
+        expose_value=False,
+        default=operating.PLAIN,
+        envvar="TACIT_LOG_FORMAT",
+        show_envvar=True,
+        help="A log on standard error, with time and level (text, json), that quotes no record.",
+    )
+    return metrics(log_format(command))

@@ -15,7 +15,8 @@ from __future__ import annotations
 import json
 import math
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +34,7 @@ from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk
 from tacit.running.session.toml_source import PlanError
+from tacit.running.speaking import tell_owner
 from tacit.running.units import for_plan
 
 HELD = "this site's gate held the reply; the site's own log says why"
@@ -45,6 +47,21 @@ Constants = Mapping[str, Number] | None
 
 class HeldError(ValueError):
     """A reply that a gate refuses; the text names what was held, for the site alone."""
+
+
+@contextmanager
+def holding() -> Iterator[None]:
+    """Hold what fails in the block, whatever the reason, and tell that the site's log alone.
+
+    Raises
+    ------
+    HeldError : with ``HELD`` in the place of every error's text, which may quote records.
+    """
+    try:
+        yield
+    except Exception as error:
+        tell_owner(f"{type(error).__name__}: {error}")
+        raise HeldError(HELD) from None
 
 
 def figures_of(result: Evaluation) -> dict[str, float]:

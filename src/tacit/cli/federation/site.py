@@ -17,11 +17,10 @@ from pathlib import Path
 
 import click
 
-from tacit import logs, operating
+from tacit import operating
 from tacit.cli.federation import TERMS, read_letter, show_rows, stoppable, teller, verbose_option
 from tacit.cli.federation.inviting import party_text
-from tacit.cli.operating import operator_options
-from tacit.cli.shell import complain, show, show_timed
+from tacit.cli.shell import complain, operator_options, show, show_timed
 from tacit.data import units
 from tacit.running.deployment import door, letters, preview, site
 from tacit.running.deployment.flower_programs.programs import require_flower
@@ -309,7 +308,9 @@ def join(
             show_timed(f"connected to {address}; Ctrl-C leaves")
             for line in node.lines(math.inf):
                 event = watch.event(line)
-                shown = event if logs.is_logging() else line if verbose else site.user_line(line)
+                shown = (
+                    event if operating.is_logging() else line if verbose else site.user_line(line)
+                )
                 if shown:
                     show_timed(shown)
             node.check()
@@ -340,7 +341,7 @@ def _show_terms(party: Path, show_only: bool = False) -> PartyDesk:
     if problem:
         raise click.ClickException(f"not approved: {problem}; see: tacit approve {party}")
     doubts = preview.doubts(desk)
-    if logs.is_logging():
+    if operating.is_logging():
         show(f"checked records, plan and keys; what joining means is shown by: {TERMS}")
         if doubts:
             complain(f"there are doubts about records or ledger, shown by: {TERMS}")

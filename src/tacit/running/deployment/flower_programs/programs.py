@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NoReturn, Self, TypeVar
 
-from tacit import __version__, logs
+from tacit import __version__, operating
 
 OWNER = "TACIT_OWNER"
 """The environment variable that names the file to watch."""
@@ -409,7 +409,7 @@ class Program:
         code = self._process.poll()
         if code is not None:
             last = " / ".join(plain(line) for line in self.said().splitlines()[-QUOTED_LINES:])
-            said = "" if logs.is_logging() else f": {last}"
+            said = "" if operating.is_logging() else f": {last}"
             raise DeploymentError(f"{self.name} ended with status {code}{said}; see {self.log}")
 
     def lines(self, silence: float) -> Iterator[str]:
