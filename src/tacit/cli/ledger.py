@@ -145,12 +145,9 @@ def set_limit(
     )  # refused before a file is made
     with Ledger(path) as ledger:
         receipt = ledger.limit(dataset, epsilon, delta, period, hidden, accounting)
-        spendings, runs = ledger.spending(dataset), _by_run(ledger, [dataset])
-    costs = [
-        sum((line.entry.cost for line in lines if line.kind == entries.DEBIT), NOTHING)
-        for lines in runs.values()
-    ]
-    last = next((cost for cost in reversed(costs) if cost.epsilon), None)
+        spendings, paid = ledger.spending(dataset), ledger.paid(dataset)
+    of_last = [line.entry.cost for line in paid if line.session == paid[-1].session]
+    last = sum(of_last, NOTHING) if of_last else None
     left = "\n".join(each.line(last) for each in spendings)
     show(f"entry {receipt.number}: limit set\n{left}\nhead {receipt.hash.hex()}")
 
@@ -220,19 +217,13 @@ def _heading(pages: Pages) -> list[str]:
     ]
 
 
-def _by_run(pages: Pages, names: Sequence[str]) -> dict[tuple[str, str], list[entries.Line]]:
-    """The debits and refusals of every run about some data sets."""
-    runs = dict[tuple[str, str], list[entries.Line]]()
-    for line in pages.lines():
-        if line.kind in (entries.DEBIT, entries.REFUSAL) and line.dataset in names:
-            runs.setdefault((str(line.dataset), str(line.session)), []).append(line)
-    return runs
-
-
 def _run_rows(pages: Pages, names: Sequence[str]) -> list[Sequence[str]]:
     """A row a run: its last time, what it debited in all, and how often it was refused."""
-    rows = list[Sequence[str]]()
-    for (name, session), lines in _by_run(pages, names).items():
+    runs, rows = dict[tuple[str, str], list[entries.Line]](), list[Sequence[str]]()
+    for line in pages.lines():
+        if line.kind in (entries.DEBIT, entries.REFUSAL) and line.dataset in names:
+            runs.setdefault((line.dataset, str(line.session)), []).append(line)
+    for (name, session), lines in runs.items():
         paid = [line for line in lines if line.kind == entries.DEBIT]
         sums = [_number(sum(getattr(line, key) for line in paid)) for key in ("epsilon", "delta")]
         about = (session[:8], str(lines[-1].protocol), str(len(paid)), *sums)

@@ -266,6 +266,11 @@ class Pages:
         with self._read():
             return self._accounts.spending(dataset, microseconds(clock))
 
+    def paid(self, dataset: str) -> list[entries.Line]:
+        """The debits of a data set that cost something, in order."""
+        lines = [line for line in self.lines() if line.kind == entries.DEBIT and line.epsilon]
+        return [line for line in lines if line.dataset == dataset]
+
     def approvals(self, dataset: str, plan: bytes) -> list[entries.Line]:
         """What became of the approvals of a plan for a data set, in order (``Ledger.approve``)."""
         with self._read():

@@ -341,7 +341,7 @@ def keys(folder: Path, coordinator: bool, hosts: tuple[str, ...]) -> None:
 
 def _certificate_rows(tls: key_files.Certificates, hosts: tuple[str, ...]) -> list[tuple[str, str]]:
     known = key_files.certified(tls, hosts, "--host NAME")
-    last = f"{key_files.ends_of(tls.certificate):%Y-%m-%d}"
+    last = f"{tls.served.not_valid_after_utc:%Y-%m-%d}"
     return [
         ("authority", f"{tls.authority}  (to every party)"),
         ("server", f"certificate for {', '.join(known)} until {last}"),

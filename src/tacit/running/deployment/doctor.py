@@ -23,8 +23,6 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from cryptography import x509
-
 from tacit import files
 from tacit.operating import takes_writes
 from tacit.running.deployment import door, inviting, keys, letters, preview, probing, server, site
@@ -290,8 +288,7 @@ def _certificate(centre: server.Coordinator) -> str:
     """Whether the certificate on disk is right for the addresses that sites were given."""
     tls = centre.certificates
     hosts = {letters.host_of(each.server) for each in inviting.invitations(centre)}
-    served = x509.load_pem_x509_certificate(tls.certificate.read_bytes())
-    return probing.check_certificate(served, tls.authority, sorted(hosts), datetime.now(UTC))
+    return probing.check_certificate(tls.served, tls.authority, sorted(hosts), datetime.now(UTC))
 
 
 def _way_here(centre: server.Coordinator) -> probing.Way:

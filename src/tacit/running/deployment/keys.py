@@ -158,6 +158,16 @@ class Certificates:
         return "".join(path.read_text(encoding="ascii") for path in there)
 
     @property
+    def served(self) -> x509.Certificate:
+        """The server's certificate.
+
+        Raises
+        ------
+        ValueError : for a file that is no certificate.
+        """
+        return x509.load_pem_x509_certificate(self.certificate.read_bytes())
+
+    @property
     def exist(self) -> bool:
         """Whether all three files are there."""
         return all(path.is_file() for path in (self.authority, self.certificate, self.key))
@@ -212,7 +222,7 @@ def certified(tls: Certificates, hosts: Sequence[str], option: str) -> tuple[str
         if not hosts:
             raise KeyFileError(f"the server has no certificate yet, and it needs {option}")
         make_certificates(tls, hosts)
-    known = hosts_of(tls.certificate)
+    known = names_of(tls.served)
     if not set(hosts) <= set(known):
         raise KeyFileError(
             f"the server has a certificate for {', '.join(known)}, not for {', '.join(hosts)}; "
@@ -222,43 +232,14 @@ def certified(tls: Certificates, hosts: Sequence[str], option: str) -> tuple[str
     return known
 
 
-def hosts_of(certificate: Path) -> tuple[str, ...]:
-    """The names and addresses that a certificate is for.
-
-    Raises
-    ------
-    ValueError : for a file that is no certificate.
-    """
-    return names_of(x509.load_pem_x509_certificate(certificate.read_bytes()))
-
-
 def names_of(certificate: x509.Certificate) -> tuple[str, ...]:
-    """The names and addresses that a parsed certificate is for."""
+    """The names and addresses that a certificate is for."""
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     return tuple(str(name.value) for name in names)
 
 
-def ends_of(certificate: Path) -> datetime:
-    """The time until which a certificate is valid.
-
-    Raises
-    ------
-    ValueError : for a file that is no certificate.
-    """
-    return x509.load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc
-
-
-def begins_of(certificate: Path) -> datetime:
-    """The time from which a certificate is used.
-
-    Raises
-    ------
-    ValueError : for a file that is no certificate.
-    """
-    return _begins(x509.load_pem_x509_certificate(certificate.read_bytes()))
-
-
-def _begins(certificate: x509.Certificate) -> datetime:
+def begins_of(certificate: x509.Certificate) -> datetime:
+    """The time from which a certificate is used."""
     return certificate.not_valid_before_utc + EARLY
 
 
@@ -276,8 +257,8 @@ def trusted(authorities: str, now: datetime) -> str:
         known = x509.load_pem_x509_certificates(authorities.encode())
     except ValueError:
         raise KeyFileError("the federation's authority is no certificate") from None
-    latest = max((_begins(each) for each in known if _begins(each) <= now), default=None)
-    kept = [each for each in known if latest is None or _begins(each) >= latest]
+    latest = max((begins_of(each) for each in known if begins_of(each) <= now), default=None)
+    kept = [each for each in known if latest is None or begins_of(each) >= latest]
     return b"".join(each.public_bytes(serialization.Encoding.PEM) for each in kept).decode()
 
 
@@ -295,21 +276,21 @@ def renew(tls: Certificates, begins: datetime | None, now: datetime) -> datetime
     KeyFileError : without certificates that are valid, for others that wait already, and for a
         time that is over or after the end of the present ones.
     """
-    if not tls.exist or ends_of(tls.certificate) - EARLY <= now:
+    last = tls.served.not_valid_after_utc - EARLY if tls.exist else now
+    if last <= now:
         raise KeyFileError(
             f"no site can be reached by a certificate that is missing or has expired: remove "
             f"{tls.authority}, and make another with tacit keys --coordinator --host"
         )
     if tls.renewed.exist:
         raise KeyFileError(
-            f"renewed certificates wait already, until {begins_of(tls.renewed.certificate)}: "
+            f"renewed certificates wait already, until {begins_of(tls.renewed.served)}: "
             f"remove {tls.renewed.authority.parent} to make others"
         )
-    last = ends_of(tls.certificate) - EARLY
     begins = begins or min(now + OVERLAP, last)
     if not now < begins <= last:
         raise KeyFileError(f"the new certificates are used from {now} to {last}, got {begins}")
-    make_certificates(tls.renewed, hosts_of(tls.certificate), begins)
+    make_certificates(tls.renewed, names_of(tls.served), begins)
     return begins
 
 
@@ -322,7 +303,7 @@ def has_issued(served: x509.Certificate, authority: x509.Certificate) -> bool:
 
 def is_due(tls: Certificates, now: datetime) -> bool:
     """Whether renewed certificates wait whose time has come."""
-    return tls.renewed.exist and begins_of(tls.renewed.certificate) <= now
+    return tls.renewed.exist and begins_of(tls.renewed.served) <= now
 
 
 def use_renewed(tls: Certificates, now: datetime) -> None:

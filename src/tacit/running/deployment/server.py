@@ -18,13 +18,7 @@ from tacit import files, operating
 from tacit.running.deployment.door import check_closed, write_token
 from tacit.running.deployment.flower_programs import guards, programs
 from tacit.running.deployment.flower_programs.template import start_template
-from tacit.running.deployment.keys import (
-    Certificates,
-    KeyFileError,
-    checked_node_key,
-    ends_of,
-    use_renewed,
-)
+from tacit.running.deployment.keys import Certificates, KeyFileError, checked_node_key, use_renewed
 from tacit.running.deployment.letters import address_of
 from tacit.running.speaking import LOG_PREFIX
 
@@ -175,7 +169,7 @@ def start_server(
         raise programs.DeploymentError(
             f"{coordinator.folder} holds no certificates: tacit keys --coordinator"
         )
-    if ends_of(tls.certificate) < datetime.now(UTC):
+    if tls.served.not_valid_after_utc < datetime.now(UTC):
         raise programs.DeploymentError(
             f"the server's certificate has expired: remove {tls.authority}, make another with "
             "tacit keys --coordinator --host, and send the new ca.crt to every party"

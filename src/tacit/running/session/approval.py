@@ -169,8 +169,9 @@ class Subject:
         ------
         PlanError : for a key that the rule does not name.
         """
+        name = self.name_of(identity)
         with Ledger(self.party_file.ledger) as ledger:
-            self.note(entries.REVOKED, ledger, self.name_of(identity))
+            self.note(entries.REVOKED, ledger, name)
 
     def sign(self, draft: Draft, identity: Identity) -> Draft:
         """Add a signature to the draft's file.

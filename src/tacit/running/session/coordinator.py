@@ -304,15 +304,14 @@ class Coordinator:
                 query, self.active, self._agreement, self.session, attempts
             )
         except (SumError, fields.MessageError) as error:
-            raise RunError(self._all_declined() or f"{self._declines()}{error}") from error
+            raise self._failure(error) from error
         self.declined |= answered.refused
         if answered.attempts > 1:
             self.repeats = (*self.repeats, ATTEMPTS.format(count=answered.attempts))
         lost = sorted(set(self.active) - set(answered.members))
         if len(answered.members) < self._agreement.min_clients:
-            raise RunError(
-                self._all_declined()
-                or f"{self._declines()}a result needs {self._agreement.min_clients} parties, "
+            raise self._failure(
+                f"a result needs {self._agreement.min_clients} parties, "
                 f"and {len(answered.members)} answered"
             )
         depending = query.view is tp.View.EACH and self.queries > 1
@@ -337,24 +336,20 @@ class Coordinator:
         """
         return Run(self.server_result, self.most_spent, self.queries, sent, mpc, self.computations)
 
-    def _all_declined(self) -> str:
-        """That every party declined, and why; empty where not all did."""
-        if self.active and set(self.active) <= self.declined.keys():
-            reasons = {self.declined[party].removeprefix(DECLINED) for party in self.active}
-            free = all(self.spent[party] == self.before[party] for party in self.active)
-            nothing = "; nothing more was spent" * free
-            return (
-                f"all {len(self.active)} parties declined: {' and '.join(sorted(reasons))}{nothing}"
-            )
-        return ""
-
-    def _declines(self) -> str:
-        """Who declined, and why, each reason once."""
-        by_reason: dict[str, list[str]] = {}
+    def _failure(self, reason: object) -> RunError:
+        """Why a run has no result: who declined, each reason once; then why, unless all did."""
+        by_reason: dict[str, list[int]] = {}
         for party, why in sorted(self.declined.items()):
-            reason = why.removeprefix(DECLINED)
-            by_reason.setdefault(reason, []).append(called(party, self._names))
-        return "".join(f"{', '.join(who)} declined: {why}; " for why, who in by_reason.items())
+            by_reason.setdefault(why.removeprefix(DECLINED), []).append(party)
+        if self.active and set(self.active) <= self.declined.keys():
+            free = all(self.spent[party] == self.before[party] for party in self.active)
+            reasons, nothing = " and ".join(sorted(by_reason)), "; nothing more was spent" * free
+            return RunError(f"all {len(self.active)} parties declined: {reasons}{nothing}")
+        declines = [
+            f"{', '.join(called(party, self._names) for party in who)} declined: {why}; "
+            for why, who in by_reason.items()
+        ]
+        return RunError(f"{''.join(declines)}{reason}")
 
 
 def _stated(values: dict[str, Any], guarantee: tp.Cost) -> tp.Cost:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from tacit.ledger.accounts import Spending
-from tacit.ledger.entries import DEBIT, BudgetError, Entry, instant
+from tacit.ledger.entries import BudgetError, Entry, instant
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.composition import of_person, stated_cost
 from tacit.privacy.cost import Cost, amount_line
@@ -167,11 +167,7 @@ def declined_line(why: str, ledger: Ledger, dataset: str) -> str:
 def _freed(ledger: Ledger, dataset: str, spending: Spending) -> str:
     """When the first spending leaves a rolling window; empty where none does."""
     period: timedelta | None = spending.limit.period
-    times = [
-        line.time
-        for line in ledger.lines()
-        if line.kind == DEBIT and line.dataset == dataset and line.epsilon
-    ]
+    times = [line.time for line in ledger.paid(dataset)]
     if period is None or not times:
         return ""
     first = next((t for t in times if instant(t) + period > instant(times[-1])), times[-1])

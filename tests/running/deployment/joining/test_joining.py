@@ -96,7 +96,7 @@ def test_certificates_are_renewed_by_the_roster(study: Study) -> None:
     tls, now, home = study.coordinator.certificates, datetime.now(UTC), study.folder / "a"
     first, old = study.complete(), tls.authority.read_text()
     joined(study, "a", first)
-    for begins in (now, keys.ends_of(tls.certificate)):
+    for begins in (now, tls.served.not_valid_after_utc):
         with pytest.raises(keys.KeyFileError, match="the new certificates are used from"):
             keys.renew(tls, begins, now)
     begins = keys.renew(tls, None, now)
@@ -109,7 +109,7 @@ def test_certificates_are_renewed_by_the_roster(study: Study) -> None:
     new = tls.renewed.authority.read_text()
     assert (home / "ca.crt").read_text() == old + new == study.invited("d").authority
     assert keys.trusted(old + new, begins) == keys.trusted(new + old, begins) == new
-    assert keys.hosts_of(tls.renewed.certificate) == keys.hosts_of(tls.certificate)
+    assert keys.names_of(tls.renewed.served) == keys.names_of(tls.served)
     with pytest.raises(letters.LetterError, match="older than the last"):
         taken(study, "a", first)
     keys.use_renewed(tls, begins - timedelta(seconds=2))
