@@ -31,7 +31,6 @@ from tacit.output import OutputFile
 from tacit.protocol import mpc
 from tacit.protocol.settings import suggestion
 from tacit.results.text import escaped
-from tacit.running.session.toml_source import host_and_port
 
 FAILED, NO_SIGNAL, INTERRUPTED = 2, 3, 130
 """Exit statuses."""
@@ -349,6 +348,8 @@ def with_json_value(command: click.Command, args: Sequence[str]) -> list[str]:
 
 def operator_options(command: Any) -> Any:
     """The options of a command, which gets ``metrics``; its log begins before it."""
+    from tacit.running.session.toml_source import host_and_port  # noqa: PLC0415 -- not for --help
+
     metrics = click.option(
         "--metrics",
         metavar="HOST:PORT",

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from tacit.metrics import errors
+from tacit.results.curves.histogram import Histogram
 from tacit.results.estimate import MEANING, Estimate, bounds_line, estimate_line, measure_of
-from tacit.results.evaluation import Evaluation
 from tacit.results.measures.catalogue import label
+from tacit.results.measures.distances import drift_between
 from tacit.results.parts import difference
 from tacit.results.saved import reading
 
@@ -167,17 +168,21 @@ class Drift:
             raise ValueError(f"one is a {earlier.figure}, the other a {later.figure}")
         figure = str(later.figure)
         moved = {figure: _difference(earlier, later).estimate}
-        first, second = (each.content.get("measures", {}) for each in (earlier, later))
+        contents = earlier.content, later.content
+        first, second = (each.get("measures", {}) for each in contents)
         for name in CALIBRATION:
             if name in first and name in second:
                 one, other = map(reading.estimate_of, (first[name], second[name]))
                 unknown = next((each.reason for each in (one, other) if not each.given), None)
                 made = difference(other, one).within((-math.inf, math.inf))
                 moved[name] = made if unknown is None else Estimate.absent(unknown)
+        without = [each["protocol"]["name"] for each in contents if "histogram" not in each]
         try:
-            before, after = (Evaluation.from_dict(each.content) for each in (earlier, later))
-            return cls(figure, moved | vars(after.drift(before)))
-        except (AttributeError, ValueError) as error:
+            if without:
+                raise ValueError(f"{without[0]} gives no score histogram")
+            releases = [Histogram.restored(each["histogram"]) for each in contents]
+            return cls(figure, moved | vars(drift_between(*releases)))
+        except ValueError as error:
             return cls(figure, moved | {"population_stability": Estimate.absent(str(error))})
 
     @property

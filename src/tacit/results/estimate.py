@@ -50,7 +50,7 @@ CERTAIN_RANGE = "certain range (these records)"
 
 RECORDS_ERROR = "standard error (these records)"
 
-MEANING = "noise alone; the population's interval adds sampling"
+MEANING = "noise alone; the population adds sampling"
 """What both intervals are about, in their rows."""
 
 
