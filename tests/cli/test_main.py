@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tacit
-from tacit.output import OutputFile
+from tacit.cli.shell import OutputFile
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.results.saved.reading import check_result
 from tests.cli.conftest import NAMES

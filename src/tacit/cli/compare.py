@@ -13,11 +13,10 @@ import numpy as np
 import tacit
 from tacit.cli import record_options, sources
 from tacit.cli.setting_options import COMPARISONS, Normalised, SettingsCommand, chosen_protocol
-from tacit.cli.shell import JsonOutput, check_signal, terminable
+from tacit.cli.shell import JsonOutput, PictureFile, check_signal, terminable
 from tacit.data.clients import Clients
 from tacit.data.reading import FileColumns
 from tacit.data.scales import ByFile, by_file
-from tacit.output import PictureFile
 from tacit.protocol.registry import comparison_names
 from tacit.results.displays import draw_comparison
 from tacit.results.text import as_lines

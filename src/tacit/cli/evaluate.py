@@ -15,12 +15,19 @@ import tacit
 from tacit.cli import evaluate_forms as forms
 from tacit.cli import record_options, sources
 from tacit.cli.setting_options import Normalised, SettingsCommand, as_names, chosen_protocol
-from tacit.cli.shell import JsonOutput, check_signal, one_or_by_name, refuse, terminable
+from tacit.cli.shell import (
+    JsonOutput,
+    OutputFile,
+    PictureFile,
+    check_signal,
+    one_or_by_name,
+    refuse,
+    terminable,
+)
 from tacit.data import units
 from tacit.data.clients import Clients
 from tacit.data.reading import FileColumns
 from tacit.data.scales import ByFile
-from tacit.output import OutputFile, PictureFile
 from tacit.planning.planner import choose
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import protocol_names

@@ -15,13 +15,12 @@ import click
 
 import tacit
 from tacit.cli.record_options import ledger_rows, printed_doubts
-from tacit.cli.shell import JsonOutput, check_signal, refuse
+from tacit.cli.shell import JsonOutput, PictureFile, check_signal, refuse
 from tacit.cli.sources import files_in_memory, read_asked, say_left_out, stored_source
 from tacit.data.categories import Groups
 from tacit.data.clients import Clients
 from tacit.data.engines.stored import StoredGroups
 from tacit.data.reading import FileColumns
-from tacit.output import PictureFile
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import kind_of
 from tacit.results.displays import draw_groups

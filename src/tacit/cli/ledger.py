@@ -12,12 +12,11 @@ from typing import Any
 import click
 from click.exceptions import Exit
 
-from tacit.cli.shell import as_json, show
+from tacit.cli.shell import OutputFile, as_json, show
 from tacit.ledger import entries
 from tacit.ledger.accounts import Spending
 from tacit.ledger.files import Pages
 from tacit.ledger.ledger import Ledger
-from tacit.output import OutputFile
 from tacit.privacy import composition
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.results.text import aligned, unformulated

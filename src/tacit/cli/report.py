@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 import click
 
-from tacit.cli.shell import JsonOutput, check_signal, json_option, refuse, show
-from tacit.output import OutputFile
+from tacit.cli.shell import JsonOutput, OutputFile, check_signal, json_option, refuse, show
 from tacit.reporting.comparing import Drift
 from tacit.reporting.page import report as report_page
 from tacit.reporting.tables import TASK, as_csv, as_markdown, model_index

@@ -22,6 +22,7 @@ from tacit import operating
 from tacit.cli.federation import stoppable, teller, verbose_option
 from tacit.cli.shell import (
     JsonOutput,
+    PictureFile,
     check_signal,
     complain,
     json_option,
@@ -30,7 +31,6 @@ from tacit.cli.shell import (
     show_timed,
 )
 from tacit.data.clients import Clients
-from tacit.output import PictureFile
 from tacit.results.evaluation import Evaluation
 from tacit.results.text import as_lines
 from tacit.running.deployment import doctor as examining
