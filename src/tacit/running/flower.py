@@ -187,10 +187,12 @@ class Nodes:
             names = map(self._name, coordinator.waiting)
             return f"{coordinator.place}: {self._waiting(names, ends)}"
 
-        for _ in range(1 + self._plan.retries):
+        again: list[str] = []
+        for attempt in range(1 + self._plan.retries):
             waiting = [index for index in coordinator.waiting if index in self.node_of]
             if not waiting:
                 break
+            again += map(self._name, waiting if attempt else ())
             going = [
                 self._message(self.node_of[index], MESSAGE, enclosed(messages[index]))
                 for index in waiting
@@ -201,7 +203,8 @@ class Nodes:
         silent = coordinator.waiting
         answered = len(messages) - len(silent)
         sent = sum(len(message) for message in messages.values())
-        missing = f"; no response: {', '.join(map(self._name, silent))}" if silent else ""
+        missing = f"; asked again: {', '.join(again)}" if again else ""
+        missing += f"; no response: {', '.join(map(self._name, silent))}" if silent else ""
         self._tell(
             f"{coordinator.place}: {answered} of {len(messages)} parties answered in "
             f"{time.monotonic() - started:.1f} s, {sent:,} bytes down, "

@@ -36,6 +36,10 @@ SLACK = 90.0
 after."""
 ENDED = "finished"
 FAILED = "ServerApp failed with "
+BEFORE_ANOTHER = (
+    "before another run, see who is connected (tacit status); what sites spent stays in their "
+    "ledgers"
+)
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # nothing is bound here: these are compared with
 
 
@@ -400,8 +404,8 @@ def _reason(coordinator: Coordinator, number: str, verbose: programs.Tell | None
                 run for run in runs_of(coordinator, verbose) if str(run["run-id"]) == number
             ]
             if matching and str(matching[0]["status"]).startswith(ENDED):
-                return f"the run gave no result: {reason_of(matching[0])}"
+                return f"the run gave no result: {reason_of(matching[0])}; {BEFORE_ANOTHER}"
             time.sleep(1.0)
-    except programs.DeploymentError as error:
-        return f"the server went away during the run: {error}"
-    return "the run gave no result, and its server does not say why"
+    except programs.DeploymentError:
+        return f"the server went away during the run: start it (tacit serve); {BEFORE_ANOTHER}"
+    return f"the run gave no result, and its server does not say why; {BEFORE_ANOTHER}"
