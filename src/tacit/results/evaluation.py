@@ -195,6 +195,38 @@ class Evaluation:
         """Whether there is an estimate at all; False when the noise left none."""
         return math.isfinite(self.estimate.value)
 
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The figures as numbers by name, for programs that keep metrics of runs.
+
+        They are the figure (``auc``), the ends of its 95 % interval about these records and about
+        the population, its standard error about these records, what was spent (``epsilon``,
+        ``delta``), and how many clients took part. What is not known, or is infinite, has no entry:
+        without noise there is no ``epsilon``.
+
+        Examples
+        --------
+        >>> import tacit
+        >>> clients = tacit.Clients.from_arrays([0.1, 0.9], [0, 1], ["north", "south"])
+        >>> tacit.evaluate(clients, tacit.ExactAUC()).metrics["auc"]
+        1.0
+        """
+        figure = Figure.of(self.figure).key
+        low, high = self.estimate.interval()
+        population = self.estimate.interval(about="population")
+        known = {
+            figure: self.estimate.value,
+            f"{figure}_low": low,
+            f"{figure}_high": high,
+            f"{figure}_population_low": population.low,
+            f"{figure}_population_high": population.high,
+            f"{figure}_standard_error": self.estimate.standard_error,
+            "epsilon": self.spent.epsilon,
+            "delta": self.spent.delta,
+            "clients": self.clients,
+        }
+        return {name: float(value) for name, value in known.items() if math.isfinite(value)}
+
     def to_dict(self) -> dict[str, Any]:
         """The result as the command's JSON, which follows the published schema.
 

@@ -13,7 +13,6 @@ to send when, or put it into the weights of a model, which no ledger counts.
 from __future__ import annotations
 
 import json
-import math
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -26,7 +25,6 @@ from tacit import files
 from tacit.ledger.entries import BudgetError
 from tacit.ledger.ledger import Ledger
 from tacit.results.evaluation import Evaluation
-from tacit.results.figure import Figure
 from tacit.running.evaluating import Setup
 from tacit.running.session.approval import Subject, answering
 from tacit.running.session.messages import MARK_BYTES
@@ -65,21 +63,11 @@ def holding() -> Iterator[None]:
 
 
 def figures_of(result: Evaluation) -> dict[str, float]:
-    """A result's finite figures by the names under which metric records have them.
+    """A result's ``Evaluation.metrics`` by the names under which metric records have them.
 
-    ``tacit-auc`` (``tacit-estimate`` for another figure), ``-low`` and ``-high`` of its 95 %
-    interval about these records, ``-standard-error``, and ``tacit-epsilon``: what this run cost.
+    ``tacit-auc`` (``tacit-estimate`` for another figure), ``tacit-auc-low``, and so on.
     """
-    figure = f"tacit-{Figure.of(result.figure).key}"
-    low, high = result.estimate.interval()
-    known = {
-        figure: result.estimate.value,
-        f"{figure}-low": low,
-        f"{figure}-high": high,
-        f"{figure}-standard-error": result.estimate.standard_error,
-        "tacit-epsilon": result.spent.epsilon,
-    }
-    return {name: float(value) for name, value in known.items() if math.isfinite(value)}
+    return {f"tacit-{name.replace('_', '-')}": value for name, value in result.metrics.items()}
 
 
 @dataclass(frozen=True)
