@@ -182,7 +182,9 @@ class EngineRecords(Stored):
     def counted(self, per_person: int, seed: bytes) -> EngineRecords:
         """The records that count where a person is the unit of privacy, as ``Clients.counted``."""
         names, called = marks(self.names, self.sizes.size), None
-        if self._relation.client is not None and names != list(self.ids):
+        if names == [""]:
+            called = "''"
+        elif self._relation.client is not None and names != list(self.ids):
             pairs = zip(map(plain_text, self.ids), map(plain_text, names), strict=True)
             cases = " ".join(f"WHEN {known} THEN {name}" for known, name in pairs)
             called = f"CASE {self._relation.dialect.quoted('client')} {cases} END"
@@ -421,8 +423,11 @@ class EngineRecords(Stored):
         found = {str(row[0]): row for row in rows}
         if not found.keys() <= set(kept or found):
             raise self._changed()
-        # engines sort texts in their own ways
-        ids = kept or [*(each for each in self._named if each in found), *sorted(found)]
+        # engines sort texts in their own ways; whole numbers are in the order of memory
+        client = self._relation.client
+        are_whole = client and self._engine.kinds(self._relation)[client] == relations.INTEGER
+        rest = sorted(found, key=int if are_whole else None)
+        ids = kept or [*(each for each in self._named if each in found), *rest]
         return {each: found.get(each, (each, 0, 0, 0, 0, None, None)) for each in ids}
 
     @cached_property
