@@ -376,7 +376,9 @@ def _numbers(
     form : how they are written, where they are text.
     unit : what they are; None where that is not said.
     """
-    text = _plain_numbers(column, form) if is_text(column.type) else column
+    # Arrow's floats of decimals are off by a last digit, those of their texts are not
+    exact = column.cast(pa.string()) if pa.types.is_decimal(column.type) else column
+    text = _plain_numbers(column, form) if is_text(column.type) else exact
     try:
         cast = text.cast(pa.float64(), safe=False)
         no_number = np.zeros(len(text), dtype=np.bool_)

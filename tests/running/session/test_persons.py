@@ -16,14 +16,16 @@ from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol
+from tacit.protocol.values import decode_values
 from tacit.running.session.coordinator import RunError, concluded
 from tacit.running.session.messages import Agreement
+from tacit.running.session.party import state_kinds
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.run_records import CHANGED_RECORDS
-from tacit.running.session.service import PartyDesk
+from tacit.running.session.service import CLIENT_STATE_FILE, PartyDesk
 from tacit.running.session.toml_source import PlanError
 from tacit.running.simulation import simulate
-from tacit.running.spending import NO_PERSONS, PERSONS_UNUSED, counted_clients, per_record
+from tacit.running.spending import NO_PERSONS, NOTE, PERSONS_UNUSED, counted_clients, per_record
 from tacit.testing.rehearsal import Keys, rehearse
 from tests.running import desks
 from tests.running.session.test_stored_records import moved
@@ -75,6 +77,21 @@ def test_a_party_that_restarts_counts_the_same_records_in_every_round(protocol: 
     assert run.spent.epsilon == pytest.approx(protocol.guarantee.epsilon)
     assert run.spent.adjacency is not None
     assert run.spent.adjacency.value.startswith("person")
+
+
+def test_a_party_has_one_draw_of_its_own_in_all_runs(tmp_path: Path) -> None:
+    """Neither the plan nor another party knows it: it comes from the operating system."""
+    identity = with_persons(tmp_path, desks.ONE_SUM)
+    limit_at(tmp_path, "person")
+    seeds = []
+    for _ in range(2):
+        desks.carried(tmp_path, identity)
+        files = [desk.party_file.state / CLIENT_STATE_FILE for desk in desks.desks_of(tmp_path)]
+        kinds = state_kinds(Plan.read(tmp_path / "plan.toml").protocol)
+        notes = [decode_values(file.read_bytes(), kinds, opaque=True)["notes"] for file in files]
+        seeds.append([each[NOTE].seed for each in notes])
+    assert seeds[0] == seeds[1]
+    assert len(set(seeds[0])) == 3
 
 
 def test_who_has_not_said_whose_the_records_are_declines() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -182,7 +182,9 @@ class EngineRecords(Stored):
     def counted(self, per_person: int, seed: bytes) -> EngineRecords:
         """The records that count where a person is the unit of privacy, as ``Clients.counted``."""
         names, called = marks(self.names, self.sizes.size), None
-        if self._relation.client is not None and names != list(self.ids):
+        if names == [""]:
+            called = "''"
+        elif self._relation.client is not None and names != list(self.ids):
             pairs = zip(map(plain_text, self.ids), map(plain_text, names), strict=True)
             cases = " ".join(f"WHEN {known} THEN {name}" for known, name in pairs)
             called = f"CASE {self._relation.dialect.quoted('client')} {cases} END"
@@ -422,7 +424,8 @@ class EngineRecords(Stored):
         if not found.keys() <= set(kept or found):
             raise self._changed()
         # engines sort texts in their own ways
-        ids = kept or [*(each for each in self._named if each in found), *sorted(found)]
+        rest = _in_order(found, self._engine, self._relation, self._relation.client)
+        ids = kept or [*(each for each in self._named if each in found), *rest]
         return {each: found.get(each, (each, 0, 0, 0, 0, None, None)) for each in ids}
 
     @cached_property
@@ -561,5 +564,12 @@ def values_of(engine: Engine, relation: relations.Relation, column: str) -> list
     values = [str(value) for (value,) in rows if value is not None]
     if len(values) > MAX_WORDS:
         raise DataError(f"column {column!r} of {engine.source} has more than {MAX_WORDS:,} values")
-    are_numbers = all(value.lstrip("-").isdecimal() for value in values)
-    return sorted(values, key=int if are_numbers else None)
+    return _in_order(values, engine, relation, column)
+
+
+def _in_order(
+    values: Iterable[str], engine: Engine, relation: relations.Relation, column: str | None
+) -> list[str]:
+    """A column's values in the order of memory: whole numbers by size, others as texts."""
+    are_whole = column is not None and engine.kinds(relation)[column] == relations.INTEGER
+    return sorted(values, key=int if are_whole else None)
