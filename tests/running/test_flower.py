@@ -16,6 +16,8 @@ import pytest
 pytest.importorskip("flwr", reason="needs flwr: pip install 'tacit[federation]'")
 
 from flwr.app import ConfigRecord, Context, Message, RecordDict
+from flwr.supercore.constant import PULL_MAX_TIME
+from flwr.supercore.inflatable.inflatable_utils import pull_objects
 from flwr.supercore.task_identity import TaskIdentity
 
 import tacit
@@ -155,11 +157,14 @@ def test_the_server_app_writes_a_sealed_result(tmp_path: Path) -> None:
     assert not any("simulation" in warning for warning in content["warnings"])
 
 
-def test_a_message_that_went_unanswered_is_sent_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("which", [flower.HELLO, flower.MESSAGE])
+def test_a_message_that_went_unanswered_is_sent_again(tmp_path: Path, which: str) -> None:
     identity = federation(tmp_path, FEDAUC, extra=QUIET)
-    grid = Grid(tmp_path, lost=lambda node, kind, count: kind == flower.MESSAGE and count == 0)
-    coordinator, _, _ = conducted(tmp_path, identity, grid)
+    grid = Grid(tmp_path, lost=lambda node, kind, count: kind == which and count == 0)
+    coordinator, lines, _ = conducted(tmp_path, identity, grid)
     assert coordinator.active == (0, 1, 2)
+    assert (which == flower.MESSAGE) == any("asked again: a, b, c" in line for line in lines)
+    assert pull_objects.__kwdefaults__["max_time"] < PULL_MAX_TIME
     with tacit.Ledger(tmp_path / "a" / "ledger.db") as ledger:
         assert len([line for line in ledger.lines() if line.step is not None]) == 2
 

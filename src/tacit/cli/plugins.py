@@ -38,7 +38,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "init": "Write a commented plan, or a party's own file, into FOLDER to begin with.",
         "invite": "Write an invitation to PLAN for each of SITES, one file to send to each.",
         "admit": "Take sites into PLAN by the ANSWERS that they sent.",
-        "renew": "Renew the certificates of PLAN's server while the old ones still work.",
+        "renew": "Renew certificates or an identity key while the old ones still work.",
         "serve": "Start the server of PLAN, and keep it running until interrupted.",
         "run": "Run PLAN once, with the parties that are connected, and print the result.",
         "status": "Show PLAN's server: who is connected, and how the latest runs ended.",

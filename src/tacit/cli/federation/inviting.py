@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import tomllib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib import resources
@@ -28,6 +29,7 @@ from tacit.data import units
 from tacit.protocol.registry import kind_of, protocol_names
 from tacit.running.deployment import inviting, letters
 from tacit.running.deployment import keys as key_files
+from tacit.running.deployment import site as site_side
 from tacit.running.deployment.server import Coordinator
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import read_identity
@@ -41,6 +43,7 @@ UNKNOWN_COORDINATOR = (
     '# coordinator = "..."       # its public identity key: tacit keys --coordinator'
 )
 UNKNOWN_KEY = '# key = "..."               # its public key: tacit keys'
+FILE = click.Path(dir_okay=False, path_type=Path)
 COLUMN = 28
 """Position of comments in a line."""
 
@@ -349,31 +352,46 @@ def _certificate_rows(tls: key_files.Certificates, hosts: tuple[str, ...]) -> li
 
 
 @click.command()
-@click.argument("plan", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("file", type=FILE)
+@click.argument("renewals", nargs=-1, type=FILE)
 @click.option(
     "--from",
     "begins",
     type=click.DateTime(("%Y-%m-%d", "%Y-%m-%dT%H:%M")),
-    help="When the new ones are used first, in UTC; after 30 days, or before the old ones end, by "
-    "default.",
+    help="When the new ones are used first, in UTC; after 30 days, or before an old certificate "
+    "ends, by default.",
 )
-def renew(plan: Path, begins: datetime | None) -> None:
-    """Renew the certificates of PLAN's server while the old ones still work.
+def renew(file: Path, renewals: tuple[Path, ...], begins: datetime | None) -> None:
+    """Renew certificates or an identity key while the old ones still work.
 
-    The signed roster carries the new authority. An invited site takes it when it runs `tacit join`
-    before the date, without a code. At the date a running server starts again with the new
-    certificate, and sites trust the old authority no longer.
+    FILE is the coordinator's plan or a site's own file. For a plan, the certificates of its server
+    are renewed. For a site, its identity key is: send the file that is written to the coordinator,
+    who takes it by a second call with RENEWALS. The old key signed it, so that no code is compared.
+
+    The signed roster carries both. An invited site takes it when it runs `tacit join` before the
+    date, without a code. From the date on a running server uses the new certificate, all sides use
+    the new key, and sites trust the old ones no longer.
 
     Examples:
       tacit renew study/plan.toml
-      tacit renew study/plan.toml --from 2031-05-01
+      tacit renew hospital-a/party.toml --from 2031-05-01
+      tacit renew study/plan.toml hospital-a/renewal.json
     """
-    coordinator, now = Coordinator.of(plan), datetime.now(UTC)
+    now, wanted = datetime.now(UTC), None if begins is None else begins.replace(tzinfo=UTC)
+    if "data" in tomllib.loads(file.read_text(encoding="utf-8")):
+        letter, renewal = site_side.renew_identity(file, wanted, now)
+        show(f"this site's new identity key is used from {renewal.begins}")
+        show(f"send to the coordinator: {letter}  (tacit renew PLAN {letter.name})")
+        return
+    coordinator = Coordinator.of(file)
     with stoppable():
-        wanted = None if begins is None else begins.replace(tzinfo=UTC)
-        since = key_files.renew(coordinator.certificates, wanted, now)
-        published = inviting.publish_roster(plan, coordinator)
-    show(f"the server uses its new certificate from {since:%Y-%m-%d %H:%M} UTC")
-    show("before that, every invited site runs tacit join once again; others get the new ca.crt")
+        for path in renewals:
+            name, taken = inviting.take_renewal(file, path.read_bytes(), now)
+            show(f"{name} uses its new identity key from {taken.begins}")
+        if not renewals:
+            since = key_files.renew(coordinator.certificates, wanted, now)
+            show(f"the server uses its new certificate from {since:%Y-%m-%d %H:%M} UTC")
+        published = inviting.publish_roster(file, coordinator)
+    show("before that, every invited site runs tacit join once again; others get the new file")
     if not published:
         show("the roster carries it once all sites are admitted")

@@ -30,13 +30,13 @@ from tacit.running.deployment import letters
 from tacit.running.deployment.door import ROSTER_FILE, ROSTER_HEADER, ROSTER_PATH, write_token
 from tacit.running.deployment.flower_programs import guards, programs
 from tacit.running.deployment.flower_programs.template import start_template
-from tacit.running.deployment.keys import stored_identity, stored_node_key, trusted
-from tacit.running.session.party_file import PartyFile
-from tacit.running.session.plan_file import Plan
-from tacit.running.session.service import read_identity
+from tacit.running.deployment.keys import OVERLAP, stored_identity, stored_node_key, trusted
+from tacit.running.session.party_file import PartyFile, follower, identities, in_use
+from tacit.running.session.plan_file import MINUTE, Plan, Renewal
+from tacit.running.session.service import PartyDesk, read_identity
 from tacit.running.speaking import LOG_PREFIX
 
-INVITATION_FILE, ANSWER_FILE = "invitation.json", "answer.json"
+INVITATION_FILE, ANSWER_FILE, RENEWAL_FILE = "invitation.json", "answer.json", "renewal.json"
 PLAN_FILE, AUTHORITY_FILE = "plan.toml", "ca.crt"
 MAY_CHANGE = ("parties", "min_clients", "protocol", "deadline", "retries")
 """Fields of a plan that a roster may have otherwise than an invitation; some are checked apart."""
@@ -115,9 +115,18 @@ def checked_roster(content: bytes, invitation: letters.Invitation, folder: Path)
             "the coordinator's plan has other settings now than its invitation: agree on them, "
             "and accept a new invitation into a new folder"
         )
-    public = read_identity(folder / "identity.key").public
-    if {party.name: party.key for party in new.parties}.get(invitation.site) != public:
-        raise letters.LetterError(f"the roster has another key under the name {invitation.site!r}")
+    mine = folder / KEY_FILES[0]
+    own = next((each for each in new.parties if each.name == invitation.site), None)
+    if own is None or own.key != read_identity(in_use(mine)).public:
+        raise letters.LetterError(
+            f"the roster has another key under the name {invitation.site!r}: call the coordinator; "
+            "it takes a key that you renewed by the file that you sent"
+        )
+    if own.keys[-1] not in [read_identity(path).public for path in identities(mine)]:
+        raise letters.LetterError(
+            "the roster announces a key of this site that was not made here: this site's key was "
+            "stolen; have the coordinator invite it again"
+        )
     new.agreement()
     if said.authority:
         trusted(said.authority, datetime.now(UTC))
@@ -156,14 +165,46 @@ def last_taken(folder: Path, coordinator: bytes) -> letters.NumberedPlan | None:
 
 
 def is_agreed(text: str, local_plan: str) -> bool:
-    """Whether a roster says what the site's own plan says: sites, keys and what they sign."""
+    """Whether a roster says what the site's own plan says: sites, keys and what they sign.
+
+    Keys may be followed by others, as those before announced them.
+    """
     new, known = Plan.parsed(text, "the roster"), Plan.parsed(local_plan, PLAN_FILE)
-    if not known.is_complete:
+    if not known.is_complete or len(new.parties) != len(known.parties):
         return False
-    said = [
-        (each.name, each.parties, each.agreement().digest, each.on_loss) for each in (new, known)
-    ]
+    for party, before in zip(new.parties, known.parties, strict=True):
+        if (party.name, party.keys[: len(before.keys)]) != (before.name, before.keys):
+            return False
+    new = replace(new, parties=known.parties)
+    said = [(each.name, each.agreement().digest, each.on_loss) for each in (new, known)]
     return said[0] == said[1]
+
+
+def renew_identity(party: Path, begins: datetime | None, now: datetime) -> tuple[Path, Renewal]:
+    """Make a site's next identity key; the file that goes to the coordinator, and what it says.
+
+    Parameters
+    ----------
+    party : the site's file.
+    begins : when it is used first; None means after ``OVERLAP``.
+    now : the time.
+
+    Raises
+    ------
+    LetterError : where a next key waits already, and for a time that is over.
+    PlanError : for a plan without the site's present key.
+    """
+    desk = PartyDesk.open(party)
+    file, begins = desk.party_file, begins or now + OVERLAP
+    own, since = desk.plan.parties[desk.index], begins.strftime(MINUTE)
+    if own.keys[-1] != desk.identity.public or identities(file.identity)[-1] != file.identity:
+        raise letters.LetterError("a new key waits already: remove its file to make another")
+    if since <= now.strftime(MINUTE):
+        raise letters.LetterError(f"the new key is used from a time to come, got {since}")
+    new = stored_identity(follower(file.identity, begins))
+    renewal = Renewal.made(desk.plan, file.name, desk.identity, new.public, since)
+    files.write_public(party.parent / RENEWAL_FILE, letters.renewal_letter(file.name, renewal))
+    return party.parent / RENEWAL_FILE, renewal
 
 
 def take_roster(content: bytes, text: str, folder: Path, coordinator: bytes) -> None:

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import glob
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import tacit.protocol as tp
@@ -69,7 +71,7 @@ class PartyFile:
     ----------
     name : its name in the plan.
     plans : its own copies of the plans that it agreed to.
-    identity : the file of its identity key.
+    identity : the file of its identity key that is in use when the party's file is read.
     ledger : its ledger.
     records : the file of its records, a pattern or folder of Parquet files, or the table of a
         database.
@@ -140,7 +142,7 @@ class PartyFile:
         return cls(
             party.text("name"),
             tuple(home / plan for plan in party.texts("plan")),
-            home / party.text("identity", "identity.key"),
+            in_use(home / party.text("identity", "identity.key")),
             home / party.text("ledger", "ledger.db"),
             _records(data, home),
             data.text("dataset"),
@@ -178,6 +180,29 @@ class PartyFile:
     def results(self) -> Path:
         """The folder of the figures that the party learned in runs."""
         return self.ledger.with_name(f"{self.ledger.stem}-results")
+
+
+FROM = "-from-"
+"""What stands in the name of an identity's file before the time from which it is used."""
+
+
+def follower(identity: Path, begins: datetime) -> Path:
+    """The file of the identity that follows another from a time on, beside it."""
+    first = identity.stem.partition(FROM)[0]
+    return identity.with_name(f"{first}{FROM}{begins:%Y%m%dT%H%MZ}{identity.suffix}")
+
+
+def identities(identity: Path) -> list[Path]:
+    """The files of an identity and of those that follow it, in order of their times."""
+    first = identity.stem.partition(FROM)[0]
+    later = identity.parent.glob(f"{first}{FROM}*{identity.suffix}")
+    return [identity.with_name(f"{first}{identity.suffix}"), *sorted(later)]
+
+
+def in_use(identity: Path) -> Path:
+    """Of an identity's file and those that follow it, the last whose time has come."""
+    now = follower(identity, datetime.fromtimestamp(time.time(), UTC)).stem
+    return [path for path in identities(identity) if FROM not in path.stem or path.stem <= now][-1]
 
 
 def _records(data: toml_source.Table, home: Path) -> Path | DatabaseTable:

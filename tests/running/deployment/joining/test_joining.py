@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,7 +19,9 @@ from tacit.running.deployment import inviting, keys, letters
 from tacit.running.deployment import site as site_side
 from tacit.running.deployment.door import ROSTER_FILE
 from tacit.running.deployment.keys import stored_identity, stored_node_key
+from tacit.running.session import party_file, plan_file
 from tacit.running.session.plan_file import Plan
+from tacit.running.session.service import PartyDesk
 from tacit.running.session.toml_source import PlanError
 from tests.running.deployment.joining.studies import Study, quick_codes
 
@@ -313,3 +317,85 @@ def test_lines_that_are_not_understood_are_left_to_a_person(text: str) -> None:
 def test_a_plan_needs_its_table() -> None:
     with pytest.raises(PlanError, match="by hand"):
         inviting.with_coordinator('plan = {name = "x"}\n', KEY)
+
+
+def at(monkeypatch: pytest.MonkeyPatch, moment: datetime) -> None:
+    """Let every plan and identity be read at a time."""
+    clock = SimpleNamespace(time=moment.timestamp)
+    for module in (plan_file, party_file):
+        monkeypatch.setattr(module, "time", clock)
+
+
+def test_a_sites_key_is_renewed_by_the_key_before_it(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One file goes to the coordinator; no code, no invitation; old until the time, then new."""
+    now, homes = datetime.now(UTC), {name: study.folder / name for name in "ab"}
+    begins, first = now + timedelta(days=3), study.complete()
+    for site in "ab":
+        joined(study, site, first)
+    old = stored_identity(homes["a"] / "identity.key").public
+    approved = Plan.read(homes["b"] / "plan.toml").digest
+    letter, said = site_side.renew_identity(homes["a"] / "party.toml", begins, now)
+    with pytest.raises(letters.LetterError, match="waits already"):
+        site_side.renew_identity(homes["a"] / "party.toml", begins, now)
+    for _ in range(2):
+        assert inviting.take_renewal(study.plan, letter.read_bytes(), now) == ("a", said)
+    second = study.complete()
+    for site in "ab":
+        local = (study.folder / site / "plan.toml").read_text()
+        assert site_side.is_agreed(taken(study, site, second), local)
+        joined(study, site, second)
+    with pytest.raises(letters.LetterError, match="older than the last"):
+        taken(study, "b", first)
+    for moment, key in ((begins - timedelta(minutes=2), old), (begins, said.key)):
+        at(monkeypatch, moment)
+        plans = [Plan.read(study.folder / name / "plan.toml") for name in "ab"]
+        assert {plan.parties[0].key for plan in plans} == {key}
+        assert {plan.digest for plan in plans} == {approved}
+        assert PartyDesk.open(homes["a"] / "party.toml").identity.public == key
+        assert taken(study, "a", second) == taken(study, "b", second)
+    joined_before = (homes["b"] / "plan.toml").read_text().replace("renewals", "# renewals")
+    assert site_side.is_agreed(taken(study, "b", second), joined_before)
+    again, _ = site_side.renew_identity(homes["a"] / "party.toml", None, begins)
+    inviting.take_renewal(study.plan, again.read_bytes(), begins)
+    assert len(Plan.read(study.plan).parties[0].keys) == 3
+    replaced = inviting.with_party(study.plan.read_text(), "a", KEY)
+    assert Plan.parsed(replaced, "plan").parties[0].keys == (KEY,)
+
+
+@pytest.mark.parametrize("liar", ["coordinator", "thief", "other federation", "earlier"])
+def test_who_may_not_announce_a_key(study: Study, liar: str) -> None:
+    """The coordinator alone can make none, and move none; a thief's does not replace the owner's,
+    and the owner refuses it; another federation's is none of this one."""
+    now, home = datetime.now(UTC), study.folder / "a"
+    first, new = study.complete(), Identity.generate().public
+    for site in "ab":
+        joined(study, site, first)
+    plan, owner = Plan.read(study.plan), stored_identity(home / "identity.key")
+    late = (now + timedelta(days=9)).strftime(plan_file.MINUTE)
+    forged = plan_file.Renewal.made(plan, "a", owner, new, late)
+    if liar == "coordinator":
+        centre = stored_identity(study.coordinator.identity)
+        forged = plan_file.Renewal.made(plan, "a", centre, new, late)
+    elif liar == "other federation":
+        forged = plan_file.Renewal.made(replace(plan, name="x"), "a", owner, new, late)
+    elif liar == "earlier":
+        sooner = (now + timedelta(days=1)).strftime(plan_file.MINUTE)
+        forged = replace(forged, begins=sooner)
+    content = letters.renewal_letter("a", forged)
+    if liar != "thief":
+        with pytest.raises(PlanError, match="not signed by the key before"):
+            inviting.take_renewal(study.plan, content, now)
+        return
+    letter, _ = site_side.renew_identity(home / "party.toml", None, now)
+    inviting.take_renewal(study.plan, letter.read_bytes(), now)
+    joined(study, "b", study.complete())
+    text = study.plan.read_text()
+    lines = [line for line in text.splitlines() if not line.startswith("renewals")]
+    study.plan.write_text(inviting.with_renewal("\n".join(lines), "a", str(forged)))
+    third = study.complete()
+    known = (study.folder / "b" / "plan.toml").read_text()
+    assert not site_side.is_agreed(taken(study, "b", third), known)
+    with pytest.raises(letters.LetterError, match="was not made here"):
+        taken(study, "a", third)
