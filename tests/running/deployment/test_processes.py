@@ -109,7 +109,7 @@ def test_the_walk_through_of_the_documents(tmp_path: Path) -> None:
         said["tacit run centre/plan.toml --json result.json"],
     )
     assert status.count("online") == 3
-    assert "round 4: 3 of 3 parties answered" in run
+    assert "round 1.5: 3 of 3 parties answered" in run
     check_result(json.loads((tmp_path / "result.json").read_text()))
     for name in "abc":
         check_book(tmp_path / f"hospital-{name}" / "ledger.db", "my-records")
