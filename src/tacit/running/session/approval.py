@@ -104,7 +104,7 @@ class Subject:
         rule = self.party_file.approval
         if rule is None:
             raise PlanError("the party's file has no table [approval] that says who approves")
-        if any(party.key in rule.keys.values() for party in self.plan.parties):
+        if any(key in rule.keys.values() for party in self.plan.parties for key in party.keys):
             raise PlanError("[approval] names the key of a site, which no person has")
         return rule
 
