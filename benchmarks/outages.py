@@ -51,10 +51,10 @@ from tacit.running.session.run_records import RUN
 HOST, WAIT, HOUR, RESTART_EVERY = "127.0.0.1", 180.0, 60.0, 10
 SHORTEST, LONGEST = 0.2, 3.0
 """Seconds that a link is down."""
-DEADLINE, RETRIES, WIDER = 30.0, 5, 3.0
+DEADLINE, RETRIES, WIDER = 60.0, 5, 3.0
 PROTOCOLS = (
     {"name": "exact"},
-    {"name": "score-histogram", "trust": "secure-sum", "epsilon": 1.0},
+    {"name": "score-histogram", "trust": "secure-sum", "epsilon": 1.0, "height": 4},
     {"name": "fedauc", "epsilon": 1.0},
 )
 """One answer without noise, masked sums of which each leaves once, and answers that follow from

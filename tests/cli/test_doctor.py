@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,12 +20,16 @@ import pytest
 
 from tacit import __version__
 from tacit.crypto.identities import Identity
+from tacit.ledger import entries
 from tacit.ledger.entries import Entry
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import Adjacency, Cost
-from tacit.running.deployment import door, keys, probing
+from tacit.running.deployment import door, inviting, keys, probing, site
 from tacit.running.deployment.flower_programs import programs
 from tacit.running.deployment.site import take_roster
+from tacit.running.session.approval import Subject
+from tacit.running.session.party_file import PartyFile
+from tacit.running.session.plan_file import Plan
 from tests.running.deployment.joining import studies
 from tests.running.deployment.joining.studies import Study, connect_proxy, quick_codes, tls_server
 from tests.terminal import run
@@ -216,6 +220,57 @@ def invited_again(case: Case) -> None:
     case.study.invited("a", again=True)
 
 
+PEOPLE = tuple(Identity.generate() for _ in range(2))
+
+
+def asked(*change: str, until: date = date(2099, 1, 1)) -> Callable[[Case], object]:
+    """Two people are to approve; what becomes of it."""
+
+    def made(case: Case) -> None:
+        keys_of = ", ".join(f'p{i} = "{each.public.hex()}"' for i, each in enumerate(PEOPLE))
+        with (case.home / "party.toml").open("a") as file:
+            file.write(f"[approval]\nneeded = 2\nkeys = {{ {keys_of} }}\n")
+        subject = Subject(PartyFile.read(case.home / "party.toml"), Plan.read(case.study.plan))
+        draft = subject.begin(2, until) if change else None
+        for person in PEOPLE[: "signed" in change and len(change)]:
+            assert draft is not None
+            draft = subject.sign(draft, person)
+        if "revoked" in change:
+            with Ledger(case.home / "ledger.db") as ledger:
+                subject.note(entries.REVOKED, ledger, subject.name_of(PEOPLE[0]))
+        if "moved" in change:
+            case.write("party.toml", 'dataset = "my-records"', 'dataset = "others"')
+
+    return made
+
+
+def key_renewed(case: Case, taken: bool = False) -> None:
+    now = datetime.now(UTC)
+    letter, _ = site.renew_identity(case.home / "party.toml", None, now)
+    if taken:
+        inviting.take_renewal(case.study.plan, letter.read_bytes(), now)
+        case.study.complete()
+
+
+def certificate_renewed(case: Case) -> None:
+    keys.renew(case.study.coordinator.certificates, None, datetime.now(UTC))
+    case.study.complete()
+
+
+@pytest.mark.parametrize("folder", ["a", "centre"])
+def test_what_is_renewed_is_named_with_its_times(case: Case, folder: str) -> None:
+    key_renewed(case, taken=True)
+    certificate_renewed(case)
+    content = case.study.complete()
+    public = keys.stored_identity(case.study.coordinator.identity).public
+    take_roster(content, case.study.plan.read_text(), case.home, public)
+    status, said = examined(case, folder)
+    since = datetime.now(UTC) + keys.OVERLAP
+    assert status == 0, said
+    assert f"the key of a is used until {since:%Y-%m-%d}" in said
+    assert re.search(rf"^ok +certificate .*; another from {since:%Y-%m-%d} .* until ", said, re.M)
+
+
 other_name = written("centre/server/invitations/a.json", "localhost", "other.example")
 centre_changed = written("centre/plan.toml", "epsilon = 1", "epsilon = 2")
 SITE, CENTRE, NETWORK = "this site", "the coordinator", "the network"
@@ -249,6 +304,14 @@ STATES: dict[str, tuple[Callable[[Case], object], str, str, str]] = {
     "not running": (not_running, "port", "nothing listens", CENTRE),
     "no TLS": (no_tls, "port", "does not speak TLS", CENTRE),
     "other federation": (another_authority, "certificate", "another federation's", CENTRE),
+    "no approval": (asked(), "approval", "none was asked", SITE),
+    "approval by 1 of 2": (asked("signed"), "approval", "signed by 1 of 2", SITE),
+    "approval over": (asked("signed", "", until=date(2020, 1, 1)), "approval", "expired", SITE),
+    "approval revoked": (asked("signed", "revoked"), "approval", "revoked", SITE),
+    "approval of others": (asked("signed", "moved"), "approval", "out of scope", SITE),
+    "renewal not taken": (key_renewed, "renewal", "is not in the plan", CENTRE),
+    "renewed key": (partial(key_renewed, taken=True), "roster", "renews what roster", SITE),
+    "renewed certificate": (certificate_renewed, "roster", "renews what roster", SITE),
     "no authority": (removed("a/ca.crt"), "certificate", "ca.crt is missing", SITE),
 }
 HERE: dict[str, tuple[Callable[[Case], object], str, str, str]] = {

@@ -29,7 +29,7 @@ from tacit.running.deployment import door, inviting, keys, letters, preview, pro
 from tacit.running.deployment.flower_programs import programs
 from tacit.running.deployment.probing import COORDINATOR, SITE, TroubleError
 from tacit.running.session.approval import Subject
-from tacit.running.session.party_file import PartyFile
+from tacit.running.session.party_file import PartyFile, identities
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk, read_identity
 from tacit.running.session.toml_source import PlanError
@@ -133,6 +133,8 @@ def examine_party(home: Path, address: str | None, dry_round: DryRound) -> list[
         "identity key": partial(_private, file.identity, read_identity),
         "node key": partial(_private, home / "node.key", keys.public_node_key),
         "plan": party.plan,
+        "approval": party.approval,
+        "renewal": party.renewal,
         "disk": partial(_disk, home, file.ledger.parent, file.state),
         "records": party.records,
         "ledger": party.ledger,
@@ -207,14 +209,32 @@ class _Party:
                 "no roster has come yet", f"{SITE}: tacit join, once all are admitted"
             )
         PartyDesk.open(self.home / PARTY_FILE)
-        if Subject(self.file, plan).now.problem:
-            raise TroubleError("it is not approved", f"{SITE}: see why: tacit approve {PARTY_FILE}")
         last = self.invitation and site.last_taken(self.home, self.invitation.coordinator)
         if last and not site.is_agreed(last.plan, path.read_text(encoding="utf-8")):
             raise TroubleError(
                 "it was changed: the last roster has another", f"{SITE}: put it back"
             )
         return _shown(plan) + (f", roster {last.number}" if last else "")
+
+    def approval(self) -> str:
+        """What the approval of the plan is, where the site's file asks for one; no one is named."""
+        if self.file.approval is None:
+            return "the site's file asks for none"
+        standing = Subject(self.file, Plan.read(self.file.plan)).now
+        if standing.problem:
+            raise TroubleError(standing.state, f"{SITE}: see why: tacit approve {PARTY_FILE}")
+        return standing.state
+
+    def renewal(self) -> str:
+        """Whether a next key of this site is in the plan."""
+        made, plan = identities(self.file.identity)[-1], Plan.read(self.file.plan)
+        own = next(each for each in plan.parties if each.name == self.file.name)
+        if read_identity(made).public not in own.keys:
+            raise TroubleError(
+                f"{made.name} is not in the plan",
+                f"{COORDINATOR}: tacit renew PLAN {site.RENEWAL_FILE}; then {SITE}: tacit join",
+            )
+        return f"the plan has {made.name}, and none waits after it"
 
     def records(self) -> str:
         """Whether the records can be read and suit the plan; nothing else of them is said."""
@@ -262,11 +282,23 @@ class _Party:
         text = site.checked_roster(way.told.content, self.invitation, self.home)
         if not site.is_agreed(text, (self.home / site.PLAN_FILE).read_text(encoding="utf-8")):
             raise TroubleError("it is not the last one here", f"{SITE}: tacit join, with its code")
-        return "the server's is this site's plan"
+        told, last = (
+            letters.read_roster(each, self.invitation.coordinator).number
+            for each in (way.told.content, (self.home / door.ROSTER_FILE).read_bytes())
+        )
+        if told != last:
+            raise TroubleError(
+                f"roster {told} renews what roster {last} here says", f"{SITE}: tacit join, no code"
+            )
+        return f"the server's is this site's plan, roster {last}"
 
 
 def _shown(plan: Plan) -> str:
-    return f"{plan.name}, digest {plan.agreement().digest.hex()[:DIGEST_LENGTH]}"
+    """A plan's name and digest, and the keys that are renewed."""
+    waiting = [(each.name, each.next.begins) for each in plan.parties if each.next is not None]
+    renewed = [f"; the key of {name} is used until {begins}" for name, begins in waiting]
+    shown = plan.agreement().digest.hex()[:DIGEST_LENGTH]
+    return f"{plan.name}, digest {shown}{''.join(renewed)}"
 
 
 def _coordinators_plan(path: Path, centre: server.Coordinator) -> str:
@@ -288,7 +320,8 @@ def _certificate(centre: server.Coordinator) -> str:
     """Whether the certificate on disk is right for the addresses that sites were given."""
     tls = centre.certificates
     hosts = {letters.host_of(each.server) for each in inviting.invitations(centre)}
-    return probing.check_certificate(tls.served, tls.authority, sorted(hosts), datetime.now(UTC))
+    offered = tls.offered().encode()
+    return probing.check_certificate(tls.served, offered, sorted(hosts), datetime.now(UTC))
 
 
 def _way_here(centre: server.Coordinator) -> probing.Way:

@@ -124,7 +124,12 @@ class Way:
     def certificate(self) -> str:
         """Whether the server's certificate is right, at the server's own time."""
         served, then, _ = self._seen
-        return check_certificate(served, self.authority, [letters.host_of(self.server)], then)
+        try:
+            known = self.authority.read_bytes()
+        except OSError:
+            remedy = f"{SITE}: put it there"
+            raise TroubleError(f"{self.authority.name} is missing", remedy) from None
+        return check_certificate(served, known, [letters.host_of(self.server)], then)
 
     def clock(self) -> str:
         """Whether this machine's clock agrees with the server's."""
@@ -153,14 +158,16 @@ def listed(versions: Mapping[str, str]) -> str:
 
 
 def check_certificate(
-    served: x509.Certificate, authority: Path, hosts: Sequence[str], now: datetime
+    served: x509.Certificate, authorities: bytes, hosts: Sequence[str], now: datetime
 ) -> str:
     """Whether a server's certificate is of an authority, for these names, and valid; in words.
+
+    They say when another is used, where one is known.
 
     Parameters
     ----------
     served : the server's certificate.
-    authority : the file of the authority's certificate.
+    authorities : the certificates of the authority and of one that follows, PEM.
     hosts : names and addresses that it must have.
     now : the time at which it must be valid.
 
@@ -170,13 +177,11 @@ def check_certificate(
     """
     issuer = served.issuer.rfc4514_string()[:NAME_LENGTH]
     try:
-        known = x509.load_pem_x509_certificates(authority.read_bytes())
+        known = x509.load_pem_x509_certificates(authorities)
         issuers = filter(partial(keys.has_issued, served), known)
         served.verify_directly_issued_by(next(issuers, known[0]))
-    except OSError:
-        raise TroubleError(f"{authority.name} is missing", f"{SITE}: put it there") from None
     except (InvalidSignature, TypeError, ValueError):
-        says = f"it is of another federation's authority than {authority.name}, or was renewed"
+        says = "it is of another federation's authority than ca.crt, or was renewed"
         remedy = f"{COORDINATOR}: send this site ca.crt, or invite it again"
         if keys.AUTHORITY not in issuer:
             says = f"it is of {issuer}: another server answers, or TLS is decrypted on the way"
@@ -187,4 +192,8 @@ def check_certificate(
         raise TroubleError(f"it is for {', '.join(names)}, not for {', '.join(hosts)}", RENEW)
     if not served.not_valid_before_utc <= now <= ends:
         raise TroubleError(f"it has expired, or is not valid yet; it ends {ends:%Y-%m-%d}", RENEW)
-    return f"for {', '.join(names)}, until {ends:%Y-%m-%d}"
+    following = ""
+    if later := [each for each in known if keys.begins_of(each) > now]:
+        since, last = keys.begins_of(later[0]), later[0].not_valid_after_utc
+        following = f"; another from {since:%Y-%m-%d %H:%M} UTC until {last:%Y-%m-%d}"
+    return f"for {', '.join(names)}, until {ends:%Y-%m-%d}{following}"

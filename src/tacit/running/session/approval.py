@@ -33,6 +33,11 @@ from tacit.running.session.plan_file import Plan
 from tacit.running.session.toml_source import PlanError
 
 KIND = b"tacit-approval/1\0"
+NONE_ASKED, REVOCATION, SCOPE = "none was asked", "revoked", "out of scope"
+EXPIRED, APPROVED = "expired", "approved"
+"""What a plan's approval can be."""
+LAST_DAY = "the last day"
+"""Who ends an approval whose time is over."""
 NOT_APPROVED = "its own site has not approved this run"
 """The only text that others read about a run that is not approved."""
 
@@ -71,13 +76,14 @@ class Standing(NamedTuple):
     problem : why it is not, for the site alone; empty where it is.
     names : those whose signatures fit.
     sessions : the runs that were answered under the approval.
-    is_over : whether its last day has passed.
+    state : the same in words that name no one, from ``NONE_ASKED`` to ``APPROVED``, or how many of
+        how many have signed.
     """
 
     problem: str
     names: tuple[str, ...] = ()
     sessions: frozenset[str] = frozenset()
-    is_over: bool = False
+    state: str = NONE_ASKED
 
 
 @dataclass(frozen=True)
@@ -220,24 +226,29 @@ class Subject:
         draft, acts = self.draft, pages.approvals(self.party_file.dataset, self.plan.digest)
         turns = [index for index, line in enumerate(acts) if line.reason != entries.ANSWERED]
         if draft is None or not turns:
-            return Standing("no approval of this plan for this data set was drafted")
+            others = any(line.kind == entries.APPROVAL for line in pages.lines())
+            state = SCOPE if others else NONE_ASKED
+            return Standing("no approval of this plan for this data set was drafted", state=state)
         last = acts[turns[-1]]
         if last.reason == entries.REVOKED:
             ended = entries.instant(last.time)
-            return Standing(f"{last.step} ended the approval on {ended:%Y-%m-%d}")
+            state = EXPIRED if last.step == LAST_DAY else REVOCATION
+            return Standing(f"{last.step} ended the approval on {ended:%Y-%m-%d}", state=state)
         if last.hash.hex() != draft.entry:
-            return Standing(f"{self.path} is not the approval that was drafted last")
+            said = f"{self.path} is not the approval that was drafted last"
+            return Standing(said, state=SCOPE)
         names, needed = self.signers(draft), self.rule.needed
         sessions = frozenset(str(line.session) for line in acts[turns[-1] + 1 :])
-        problem, is_over = "", pages.now().date() > date.fromisoformat(draft.until)
+        problem, state = "", APPROVED
         if len(names) < needed:
             unfit = ", ".join(sorted(set(draft.signatures) - set(names))) or "none"
             problem = f"signed by {len(names)} of the {needed} needed; signatures unfit: {unfit}"
-        elif is_over:
-            problem = f"the approval ended on {draft.until}"
-        elif session not in sessions and len(sessions) >= draft.runs:
-            problem = f"all {draft.runs} approved runs were answered"
-        return Standing(problem, names, sessions, is_over)
+            state = f"signed by {len(names)} of {needed}"
+        if pages.now().date() > date.fromisoformat(draft.until):
+            problem, state = problem or f"the approval ended on {draft.until}", EXPIRED
+        elif not problem and session not in sessions and len(sessions) >= draft.runs:
+            problem, state = f"all {draft.runs} approved runs were answered", SCOPE
+        return Standing(problem, names, sessions, state)
 
 
 @contextmanager
@@ -256,8 +267,8 @@ def answering(subject: Subject, ledger: Ledger, session: str) -> Iterator[None]:
         yield
         return
     standing = subject.standing(ledger, session)
-    if standing.is_over:
-        subject.note(entries.REVOKED, ledger, "the last day")
+    if standing.state == EXPIRED:
+        subject.note(entries.REVOKED, ledger, LAST_DAY)
     if standing.problem:
         raise debits.DeclinedError(NOT_APPROVED) from PlanError(standing.problem)
     yield

@@ -187,7 +187,7 @@ FROM = "-from-"
 
 
 def follower(identity: Path, begins: datetime) -> Path:
-    """The file of the identity that follows another from a time on, beside it."""
+    """The file of the identity that follows another from a time on, in the same folder."""
     first = identity.stem.partition(FROM)[0]
     return identity.with_name(f"{first}{FROM}{begins:%Y%m%dT%H%MZ}{identity.suffix}")
 
