@@ -11,6 +11,7 @@ import pytest
 
 from tacit import DPAUC, Clients, FedAUC, ScoreHistogram, TwoRoundAUC
 from tacit.crypto.identities import Identity
+from tacit.data.errors import DataError
 from tacit.data.persons import as_persons
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import Adjacency
@@ -197,6 +198,18 @@ def test_a_file_with_persons_is_refused_where_the_plan_protects_records(tmp_path
     desks.edited(tmp_path / "plan.toml", ("per_person = 2\n", ""))
     with pytest.raises(PlanError, match="the plan needs per_person"):
         desks.reopened(tmp_path, 0).check_unit()
+
+
+def test_counts_say_of_how_many_records_of_a_person_they_are(tmp_path: Path) -> None:
+    with_persons(tmp_path, desks.ONE_SUM)
+    desks.edited(tmp_path / "a" / "party.toml", ('person = "who"\n', ""))
+    moved(tmp_path, "counts")
+    with pytest.raises(DataError, match="has counts in the cells"):
+        _ = desks.reopened(tmp_path, 0).records
+    once, counts = Plan.read(tmp_path / "plan.toml").protocol.one_count, tmp_path / "a/counts.csv"
+    assert once is not None
+    counts.write_text(counts.read_text().replace(once.mark(), once.mark(2)))
+    assert desks.reopened(tmp_path, 0).records.knows_persons
 
 
 def test_every_record_another_person_takes_part(tmp_path: Path) -> None:
