@@ -136,6 +136,9 @@ def test_an_ended_approval_stays_ended_and_a_new_one_holds(site: Site) -> None:
     site.jump()
     assert not site.asked()
     assert site.lines(APPROVAL)[-1].step == "the last day"
+    written = len(site.lines(APPROVAL))
+    assert not site.asked()
+    assert len(site.lines(APPROVAL)) == written, "every request would fill the disk"
     site.approve(5)
     assert site.asked()
 

@@ -34,7 +34,7 @@ from tacit.running.session.toml_source import PlanError
 
 KIND = b"tacit-approval/1\0"
 NONE_ASKED, REVOCATION, SCOPE = "none was asked", "revoked", "out of scope"
-EXPIRED, APPROVED = "expired", "approved"
+EXPIRED, ENDED, APPROVED = "expired", "expired, as the ledger says", "approved"
 """What a plan's approval can be."""
 LAST_DAY = "the last day"
 """Who ends an approval whose time is over."""
@@ -232,7 +232,7 @@ class Subject:
         last = acts[turns[-1]]
         if last.reason == entries.REVOKED:
             ended = entries.instant(last.time)
-            state = EXPIRED if last.step == LAST_DAY else REVOCATION
+            state = ENDED if last.step == LAST_DAY else REVOCATION
             return Standing(f"{last.step} ended the approval on {ended:%Y-%m-%d}", state=state)
         if last.hash.hex() != draft.entry:
             said = f"{self.path} is not the approval that was drafted last"
