@@ -81,7 +81,7 @@ def opened(driver: Any, address: str, token: bytes) -> None:
         "gone.onsuccess = done; gone.onerror = done;"
     )
     driver.get(f"{address}#{token.hex()}")
-    waiting(driver, "return document.getElementById('message').textContent !== ''")
+    waiting(driver, "return !document.getElementById('ham').disabled")
 
 
 def waiting(driver: Any, condition: str) -> None:
