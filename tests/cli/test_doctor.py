@@ -248,7 +248,7 @@ def key_renewed(case: Case, taken: bool = False) -> None:
     now = datetime.now(UTC)
     letter, _ = site.renew_identity(case.home / "party.toml", None, now)
     if taken:
-        inviting.take_renewal(case.study.plan, letter.read_bytes(), now)
+        inviting.take_renewal(case.study.plan, letter.read_text(), now)
         case.study.complete()
 
 
@@ -309,7 +309,7 @@ STATES: dict[str, tuple[Callable[[Case], object], str, str, str]] = {
     "approval over": (asked("signed", "", until=date(2020, 1, 1)), "approval", "expired", SITE),
     "approval revoked": (asked("signed", "revoked"), "approval", "revoked", SITE),
     "approval of others": (asked("signed", "moved"), "approval", "out of scope", SITE),
-    "renewal not taken": (key_renewed, "renewal", "is not in the plan", CENTRE),
+    "renewal not taken": (key_renewed, "plan", "which waits", CENTRE),
     "renewed key": (partial(key_renewed, taken=True), "roster", "renews what roster", SITE),
     "renewed certificate": (certificate_renewed, "roster", "renews what roster", SITE),
     "no authority": (removed("a/ca.crt"), "certificate", "ca.crt is missing", SITE),

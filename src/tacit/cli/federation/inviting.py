@@ -375,7 +375,7 @@ def renew(file: Path, renewals: tuple[Path, ...], begins: datetime | None) -> No
     Examples:
       tacit renew study/plan.toml
       tacit renew hospital-a/party.toml --from 2031-05-01
-      tacit renew study/plan.toml hospital-a/renewal.json
+      tacit renew study/plan.toml hospital-a/renewal.txt
     """
     now, wanted = datetime.now(UTC), None if begins is None else begins.replace(tzinfo=UTC)
     if "data" in tomllib.loads(file.read_text(encoding="utf-8")):
@@ -386,7 +386,7 @@ def renew(file: Path, renewals: tuple[Path, ...], begins: datetime | None) -> No
     coordinator = Coordinator.of(file)
     with stoppable():
         for path in renewals:
-            name, taken = inviting.take_renewal(file, path.read_bytes(), now)
+            name, taken = inviting.take_renewal(file, path.read_text(encoding="utf-8"), now)
             show(f"{name} uses its new identity key from {taken.begins}")
         if not renewals:
             since = key_files.renew(coordinator.certificates, wanted, now)

@@ -134,7 +134,6 @@ def examine_party(home: Path, address: str | None, dry_round: DryRound) -> list[
         "node key": partial(_private, home / "node.key", keys.public_node_key),
         "plan": party.plan,
         "approval": party.approval,
-        "renewal": party.renewal,
         "disk": partial(_disk, home, file.ledger.parent, file.state),
         "records": party.records,
         "ledger": party.ledger,
@@ -208,7 +207,10 @@ class _Party:
             raise TroubleError(
                 "no roster has come yet", f"{SITE}: tacit join, once all are admitted"
             )
-        PartyDesk.open(self.home / PARTY_FILE)
+        desk, next_key = PartyDesk.open(self.home / PARTY_FILE), identities(self.file.identity)[-1]
+        if read_identity(next_key).public not in plan.parties[desk.index].keys:
+            remedy = f"{COORDINATOR}: tacit renew PLAN {site.RENEWAL_FILE}; then {SITE}: tacit join"
+            raise TroubleError(f"it has not {next_key.name}, which waits", remedy)
         last = self.invitation and site.last_taken(self.home, self.invitation.coordinator)
         if last and not site.is_agreed(last.plan, path.read_text(encoding="utf-8")):
             raise TroubleError(
@@ -224,17 +226,6 @@ class _Party:
         if standing.problem:
             raise TroubleError(standing.state, f"{SITE}: see why: tacit approve {PARTY_FILE}")
         return standing.state
-
-    def renewal(self) -> str:
-        """Whether a next key of this site is in the plan."""
-        made, plan = identities(self.file.identity)[-1], Plan.read(self.file.plan)
-        own = next(each for each in plan.parties if each.name == self.file.name)
-        if read_identity(made).public not in own.keys:
-            raise TroubleError(
-                f"{made.name} is not in the plan",
-                f"{COORDINATOR}: tacit renew PLAN {site.RENEWAL_FILE}; then {SITE}: tacit join",
-            )
-        return f"the plan has {made.name}, and none waits after it"
 
     def records(self) -> str:
         """Whether the records can be read and suit the plan; nothing else of them is said."""
@@ -282,15 +273,12 @@ class _Party:
         text = site.checked_roster(way.told.content, self.invitation, self.home)
         if not site.is_agreed(text, (self.home / site.PLAN_FILE).read_text(encoding="utf-8")):
             raise TroubleError("it is not the last one here", f"{SITE}: tacit join, with its code")
-        told, last = (
-            letters.read_roster(each, self.invitation.coordinator).number
-            for each in (way.told.content, (self.home / door.ROSTER_FILE).read_bytes())
-        )
-        if told != last:
-            raise TroubleError(
-                f"roster {told} renews what roster {last} here says", f"{SITE}: tacit join, no code"
-            )
-        return f"the server's is this site's plan, roster {last}"
+        told = letters.read_roster(way.told.content, self.invitation.coordinator).number
+        last = site.last_taken(self.home, self.invitation.coordinator)
+        if last and last.number != told:
+            says = f"roster {told} renews what roster {last.number} here says"
+            raise TroubleError(says, f"{SITE}: tacit join, no code")
+        return f"the server's is this site's plan, roster {told}"
 
 
 def _shown(plan: Plan) -> str:

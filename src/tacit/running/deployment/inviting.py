@@ -248,18 +248,19 @@ def admit(plan: Path, coordinator: Coordinator, answer: letters.Answer) -> None:
     files.write_public(plan, text.encode())
 
 
-def take_renewal(plan: Path, content: bytes, now: datetime) -> tuple[str, Renewal]:
+def take_renewal(plan: Path, content: str, now: datetime) -> tuple[str, Renewal]:
     """Write a site's next key into the plan, as the site sent it; its name, and the renewal.
+
+    What it sent is its name, and its line of the plan.
 
     Nothing is compared by phone: the key that the plan has for the site signed it.
 
     Raises
     ------
-    LetterError : for a file that holds no renewal, or one whose time is over: the others need the
-        time until then to learn of it.
+    LetterError : for a renewal whose time is over: the others need the time to learn of it.
     PlanError : for one that the site's last key did not sign, and a plan that cannot be edited.
     """
-    site, said = letters.read_renewal(content)
+    site, _, said = content.strip().partition(" ")
     text = with_renewal(plan.read_text(encoding="utf-8"), site, said)
     taken = next(each for each in Plan.parsed(text, str(plan)).parties if each.name == site)
     if taken.next is None or taken.next.begins <= now.strftime(MINUTE):

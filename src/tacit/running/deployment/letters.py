@@ -48,7 +48,7 @@ from hashlib import scrypt, sha256
 from typing import Any, NamedTuple
 
 from tacit.crypto.identities import KEY_BYTES, SIGNATURE_BYTES, Identity, is_signed
-from tacit.running.session.plan_file import Plan, Renewal
+from tacit.running.session.plan_file import Plan
 
 GROUP = 4
 """Hexadecimal digits of a group."""
@@ -104,7 +104,6 @@ def _code(content: bytes, purpose: bytes, length: int) -> str:
 
 
 INVITATION, ANSWER, ROSTER = "tacit-invitation/1", "tacit-answer/1", "tacit-roster/3"
-RENEWAL = "tacit-renewal/1"
 SECRET_BYTES = 32
 DIGEST_BYTES = 32
 LENGTHS = {
@@ -298,22 +297,6 @@ def read_roster(content: bytes, coordinator: bytes) -> NumberedPlan:
     if not is_signed(coordinator, _roster_words(numbered), fields["signature"]):
         raise LetterError("the roster is not signed by the coordinator that sent the invitation")
     return numbered
-
-
-def renewal_letter(site: str, renewal: Renewal) -> bytes:
-    """The file by which a site sends its next key to the coordinator."""
-    return _file(RENEWAL, {"site": site, "renewal": str(renewal)})
-
-
-def read_renewal(content: bytes) -> tuple[str, str]:
-    """The site in such a file, and what goes into the plan, which checks it.
-
-    Raises
-    ------
-    LetterError : for a file that holds none.
-    """
-    fields = _fields(content, RENEWAL, "site", "renewal")
-    return fields["site"], fields["renewal"]
 
 
 def roster_code(plan: Plan) -> str:

@@ -36,7 +36,7 @@ from tacit.running.session.plan_file import MINUTE, Plan, Renewal
 from tacit.running.session.service import PartyDesk, read_identity
 from tacit.running.speaking import LOG_PREFIX
 
-INVITATION_FILE, ANSWER_FILE, RENEWAL_FILE = "invitation.json", "answer.json", "renewal.json"
+INVITATION_FILE, ANSWER_FILE, RENEWAL_FILE = "invitation.json", "answer.json", "renewal.txt"
 PLAN_FILE, AUTHORITY_FILE = "plan.toml", "ca.crt"
 MAY_CHANGE = ("parties", "min_clients", "protocol", "deadline", "retries")
 """Fields of a plan that a roster may have otherwise than an invitation; some are checked apart."""
@@ -203,7 +203,7 @@ def renew_identity(party: Path, begins: datetime | None, now: datetime) -> tuple
         raise letters.LetterError(f"the new key is used from a time to come, got {since}")
     new = stored_identity(follower(file.identity, begins))
     renewal = Renewal.made(desk.plan, file.name, desk.identity, new.public, since)
-    files.write_public(party.parent / RENEWAL_FILE, letters.renewal_letter(file.name, renewal))
+    files.write_public(party.parent / RENEWAL_FILE, f"{file.name} {renewal}\n".encode())
     return party.parent / RENEWAL_FILE, renewal
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import time
@@ -27,7 +26,7 @@ from tacit.running.units import check_plan_unit, default_unit, suited
 DEADLINE = 120.0
 MINUTE = "%Y-%m-%dT%H:%MZ"
 """How a plan writes a time, in UTC."""
-RENEWAL = re.compile(r"(\S+) ([0-9a-f]{64}) ([0-9a-f]{128})")
+RENEWAL = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\dZ) ([0-9a-f]{64}) ([0-9a-f]{128})", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -305,19 +304,12 @@ def _party(table: toml_source.Table) -> PlanParty:
     in_use = key
     for text in table.texts("renewals") if "renewals" in table.values else ():
         said, last = RENEWAL.fullmatch(text), renewals[-1].begins if renewals else ""
-        if key is None or said is None or not (last < said[1] == _minute(said[1])):
+        if key is None or said is None or said[1] <= last:
             table.refuse("renewals", f"renewals of {name!r} need a key, and TIME KEY SIGNATURE")
         renewals.append(Renewal(key, bytes.fromhex(said[2]), said[1], bytes.fromhex(said[3])))
         key = renewals[-1].key
         in_use = key if said[1] <= now else in_use
     return PlanParty(name, in_use, tuple(renewals))
-
-
-def _minute(text: str) -> str:
-    """A time as plans write it; empty for a text that is none."""
-    with contextlib.suppress(ValueError):
-        return datetime.strptime(text, MINUTE).replace(tzinfo=UTC).strftime(MINUTE)
-    return ""
 
 
 def _refuse_twice(source: toml_source.Source, what: str, entries: list[str]) -> None:

@@ -340,7 +340,7 @@ def test_a_sites_key_is_renewed_by_the_key_before_it(
     with pytest.raises(letters.LetterError, match="waits already"):
         site_side.renew_identity(homes["a"] / "party.toml", begins, now)
     for _ in range(2):
-        assert inviting.take_renewal(study.plan, letter.read_bytes(), now) == ("a", said)
+        assert inviting.take_renewal(study.plan, letter.read_text(), now) == ("a", said)
     second = study.complete()
     for site in "ab":
         local = (study.folder / site / "plan.toml").read_text()
@@ -358,7 +358,7 @@ def test_a_sites_key_is_renewed_by_the_key_before_it(
     joined_before = (homes["b"] / "plan.toml").read_text().replace("renewals", "# renewals")
     assert site_side.is_agreed(taken(study, "b", second), joined_before)
     again, _ = site_side.renew_identity(homes["a"] / "party.toml", None, begins)
-    inviting.take_renewal(study.plan, again.read_bytes(), begins)
+    inviting.take_renewal(study.plan, again.read_text(), begins)
     assert len(Plan.read(study.plan).parties[0].keys) == 3
     replaced = inviting.with_party(study.plan.read_text(), "a", KEY)
     assert Plan.parsed(replaced, "plan").parties[0].keys == (KEY,)
@@ -383,13 +383,13 @@ def test_who_may_not_announce_a_key(study: Study, liar: str) -> None:
     elif liar == "earlier":
         sooner = (now + timedelta(days=1)).strftime(plan_file.MINUTE)
         forged = replace(forged, begins=sooner)
-    content = letters.renewal_letter("a", forged)
+    content = f"a {forged}"
     if liar != "thief":
         with pytest.raises(PlanError, match="not signed by the key before"):
             inviting.take_renewal(study.plan, content, now)
         return
     letter, _ = site_side.renew_identity(home / "party.toml", None, now)
-    inviting.take_renewal(study.plan, letter.read_bytes(), now)
+    inviting.take_renewal(study.plan, letter.read_text(), now)
     joined(study, "b", study.complete())
     text = study.plan.read_text()
     lines = [line for line in text.splitlines() if not line.startswith("renewals")]
