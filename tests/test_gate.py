@@ -18,6 +18,7 @@ pytest.importorskip("flwr", reason="needs flwr: pip install 'tacit[federation]'"
 
 from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
 
+from tacit.data.errors import DataError
 from tacit.flower import GatedApp
 from tacit.ledger.entries import LimitError
 from tacit.ledger.ledger import Ledger
@@ -99,20 +100,23 @@ def test_only_what_was_debited_leaves(gated: Gated) -> None:
     assert made == {"__headers__": {"__content_type__": "DXO", "current_round": 2}, "DXO": encoded}
 
 
-@pytest.mark.parametrize("reason", [LimitError, DeclinedError, None])
+@pytest.mark.parametrize("reason", [LimitError, DeclinedError, DataError, None])
 def test_without_a_debit_nothing_leaves(tmp_path: Path, reason: Any) -> None:
     party, figures = measured(tmp_path)
+    gate = Gate(party)
+    if reason is DataError:  # the records of now, not those of its last measurement
+        pytest.raises(LimitError, gate.measure)
+        (party.parent / "records.csv").unlink()
     if reason is DeclinedError:
         with party.open("a") as file:
             file.write(f'[approval]\nneeded = 1\nkeys = {{ ada = "{"0" * 64}" }}\n')
     if reason:
-        with pytest.raises(reason):
-            Gate(party).measure()
+        pytest.raises(reason, gate.measure)
     else:
         (party.parent / "ledger.db").unlink()
         Ledger(party.parent / "ledger.db").close()
     with pytest.raises(HeldError, match="'tacit-auc'"):
-        Gate(party).passed(figures)
+        gate.passed(figures)
 
 
 @pytest.mark.parametrize(

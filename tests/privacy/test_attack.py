@@ -22,7 +22,7 @@ def test_the_advantage_is_that_of_dp_accounting(epsilon: float, delta: float) ->
     assert Cost(epsilon, delta).advantage == pytest.approx(largest, abs=1e-3)
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 1.0, 5.0, 30.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.01, 1.0, 5.0, 30.0])
 def test_no_attack_on_epsilon_is_better_than_the_best_on_mu_and_one_is_as_good(
     epsilon: float,
 ) -> None:
@@ -32,6 +32,7 @@ def test_no_attack_on_epsilon_is_better_than_the_best_on_mu_and_one_is_as_good(
     corner = np.array([1 / (1 + math.exp(epsilon))])
     met = Cost(epsilon).misses(corner) - norm.cdf(norm.isf(corner) - mu)
     assert abs(float(met[0])) < 1e-12
+    assert math.copysign(1, mu) == 1
     assert math.erf(mu / math.sqrt(8)) == pytest.approx(Cost(epsilon).advantage)
 
 

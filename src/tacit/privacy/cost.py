@@ -202,7 +202,7 @@ class Cost:
         """
         if self.delta or self.epsilon > MAX_BUDGET:
             return math.inf
-        return -2 * NormalDist().inv_cdf(self.equal_errors)
+        return abs(2 * NormalDist().inv_cdf(self.equal_errors))  # no -0.0
 
     @property
     def attacks(self) -> str:

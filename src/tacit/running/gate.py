@@ -17,7 +17,6 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +125,7 @@ class Gate:
         refuse(name for name, value in values.items() if not _is_same(value, known.get(name)))
         return {name: known[name] for name in sorted(known) if name in values}
 
-    @cached_property
+    @property
     def _desk(self) -> PartyDesk:
         for plan in map(Plan.read, PartyFile.read(self.party).plans):
             if len(plan.parties) == 1:

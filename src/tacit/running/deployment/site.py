@@ -270,7 +270,8 @@ def proxy_for(server: str) -> str:
     host = letters.host_of(server)
     if not proxy or host == programs.LOOPBACK or urllib.request.proxy_bypass(host):
         return ""
-    parts = urlsplit(proxy if "//" in proxy else f"//{proxy}")
+    # a password may hold what ends the part of it: / ? #
+    parts = urlsplit(f"//{proxy.rpartition('@')[2].rpartition('//')[2]}")
     return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
 
 

@@ -93,8 +93,11 @@ def test_a_dead_proxy_is_named(server: tuple[int, Path], monkeypatch: pytest.Mon
         ask(f"localhost:{port}", server[1])
 
 
-def test_the_programs_of_one_machine_do_not_use_its_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
+@pytest.mark.parametrize("user", ["", "http://", "http://me:pa/ss@", "me:p#ss@", "http://me:p?//@"])
+def test_the_programs_of_one_machine_do_not_use_its_proxy(
+    monkeypatch: pytest.MonkeyPatch, user: str
+) -> None:
+    monkeypatch.setenv("https_proxy", f"{user}proxy.example:3128")
     assert proxy_for("study.example:8443") == "proxy.example:3128"
     for name, value in programs.without_proxy({"no_proxy": "a.example"}).items():
         monkeypatch.setenv(name, value)
