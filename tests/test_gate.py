@@ -105,13 +105,15 @@ def test_without_a_debit_nothing_leaves(tmp_path: Path, reason: Any) -> None:
     party, figures = measured(tmp_path)
     gate = Gate(party)
     if reason is DataError:  # the records of now, not those of its last measurement
-        pytest.raises(LimitError, gate.measure)
+        with pytest.raises(LimitError):
+            gate.measure()
         (party.parent / "records.csv").unlink()
     if reason is DeclinedError:
         with party.open("a") as file:
             file.write(f'[approval]\nneeded = 1\nkeys = {{ ada = "{"0" * 64}" }}\n')
     if reason:
-        pytest.raises(reason, gate.measure)
+        with pytest.raises(reason):
+            gate.measure()
     else:
         (party.parent / "ledger.db").unlink()
         Ledger(party.parent / "ledger.db").close()
