@@ -109,6 +109,7 @@ ATTACKS: dict[str, tuple[Callable[[Site], object], str]] = {
     "one signature": (lambda s: s.copy("ada"), "signed by 1 of the 2"),
     "one signature twice": (lambda s: s.copy("ada", "bob"), "signatures unfit: bob"),
     "more runs, longer": (lambda s: s.rewrite(runs=9, until="2999-01-01"), "signed by 0"),
+    "an end that no one signed": (lambda s: s.rewrite(until="2000-01-01"), "signed by 0"),
     "another plan": (lambda s: s.edit("= 1.0", "= 2.0", "plan.toml"), "no approval of this plan"),
     "another data set": (lambda s: s.edit('"registry"', '"ward"'), "plan for this data set"),
     "another site": (lambda s: s.move(), "signed by 0"),
@@ -116,7 +117,7 @@ ATTACKS: dict[str, tuple[Callable[[Site], object], str]] = {
     "after a revocation": (lambda s: s.put_back_after(s.revoke), "cem ended the approval"),
     "after a smaller one": (lambda s: s.put_back_after(lambda: s.approve(1)), "drafted last"),
     "a new ledger": (lambda s: shutil.move(s.ledger, s.home), "no approval of this plan"),
-    "a clock that goes back": (lambda s: s.jump(), "the approval ended on"),
+    "a clock that goes back": (lambda s: s.jump(), "the last day ended the approval"),
 }
 
 
@@ -125,9 +126,9 @@ def test_what_is_not_approved_is_declined_and_costs_nothing(site: Site, name: st
     attack, reason = ATTACKS[name]
     site.approve(5)
     attack(site)
+    assert not site.asked()
     with Ledger(site.party.with_name("ledger.db")) as pages:
         assert reason in site.subject.standing(pages).problem
-    assert not site.asked()
     assert not site.lines(DEBIT)
 
 

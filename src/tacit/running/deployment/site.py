@@ -122,7 +122,7 @@ def checked_roster(content: bytes, invitation: letters.Invitation, folder: Path)
             f"the roster has another key under the name {invitation.site!r}: call the coordinator; "
             "it takes a key that you renewed by the file that you sent"
         )
-    if own.keys[-1] not in [read_identity(path).public for path in identities(mine)]:
+    if not {*own.keys} <= {read_identity(path).public for path in identities(mine)}:
         raise letters.LetterError(
             "the roster announces a key of this site that was not made here: this site's key was "
             "stolen; have the coordinator invite it again"

@@ -244,9 +244,9 @@ class Subject:
             unfit = ", ".join(sorted(set(draft.signatures) - set(names))) or "none"
             problem = f"signed by {len(names)} of the {needed} needed; signatures unfit: {unfit}"
             state = f"signed by {len(names)} of {needed}"
-        if pages.now().date() > date.fromisoformat(draft.until):
-            problem, state = problem or f"the approval ended on {draft.until}", EXPIRED
-        elif not problem and session not in sessions and len(sessions) >= draft.runs:
+        elif pages.now().date() > date.fromisoformat(draft.until):
+            problem, state = f"the approval ended on {draft.until}", EXPIRED
+        elif session not in sessions and len(sessions) >= draft.runs:
             problem, state = f"all {draft.runs} approved runs were answered", SCOPE
         return Standing(problem, names, sessions, state)
 

@@ -369,7 +369,8 @@ def test_who_may_not_announce_a_key(study: Study, liar: str) -> None:
     """The coordinator alone can make none, and move none; a thief's does not replace the owner's,
     and the owner refuses it; another federation's is none of this one."""
     now, home = datetime.now(UTC), study.folder / "a"
-    first, new = study.complete(), Identity.generate().public
+    first, thief = study.complete(), Identity.generate()
+    new = thief.public
     for site in "ab":
         joined(study, site, first)
     plan, owner = Plan.read(study.plan), stored_identity(home / "identity.key")
@@ -388,7 +389,7 @@ def test_who_may_not_announce_a_key(study: Study, liar: str) -> None:
         with pytest.raises(PlanError, match="not signed by the key before"):
             inviting.take_renewal(study.plan, content, now)
         return
-    letter, _ = site_side.renew_identity(home / "party.toml", None, now)
+    letter, said = site_side.renew_identity(home / "party.toml", None, now)
     inviting.take_renewal(study.plan, letter.read_text(), now)
     joined(study, "b", study.complete())
     text = study.plan.read_text()
@@ -397,5 +398,9 @@ def test_who_may_not_announce_a_key(study: Study, liar: str) -> None:
     third = study.complete()
     known = (study.folder / "b" / "plan.toml").read_text()
     assert not site_side.is_agreed(taken(study, "b", third), known)
-    with pytest.raises(letters.LetterError, match="was not made here"):
-        taken(study, "a", third)
+    between = plan_file.Renewal.made(plan, "a", thief, said.key, said.begins)
+    text = inviting.with_renewal(study.plan.read_text(), "a", str(between))
+    study.plan.write_text(text)
+    for roster in (third, study.complete()):  # the owner's own key at the end hides none before it
+        with pytest.raises(letters.LetterError, match="was not made here"):
+            taken(study, "a", roster)
