@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -280,7 +280,9 @@ def largest_shift(first: Parts, second: Parts) -> Estimate:
     """The largest difference of both cumulative parts, with what noise adds by simulation.
 
     Noise of the known covariance is drawn again around the difference shrunk by what it exceeds its
-    noise; the mean excess is the bias. A simulation of known noise costs no privacy.
+    noise; the mean excess is the bias. A simulation of known noise costs no privacy. The interval
+    reaches as far as the largest noise alone does in 95 % of draws: noise moves the largest
+    difference by no more, also where there is no drift.
     """
     gap = np.cumsum(second.parts - first.parts)
     value = float(np.abs(gap).max())
@@ -288,23 +290,27 @@ def largest_shift(first: Parts, second: Parts) -> Estimate:
     whole = noise + first.sampling + second.sampling
     source = np.random.default_rng(0)
     largest = [_largest_again(gap, covariance, source) for covariance in (noise, whole)]
-    biases, errors = zip(*largest, strict=True)
-    return _moved(value, biases, errors)
+    biases, errors, reaches = zip(*largest, strict=True)
+    around = _around(value, reaches[0] / REACH), _around(value, reaches[1] / REACH)
+    return replace(_moved(value, biases, errors), intervals=around)
 
 
 def _largest_again(
     gap: Floats, covariance: Floats, source: np.random.Generator
-) -> tuple[float, float]:
-    """The mean excess and the deviation of the largest difference with noise drawn again."""
+) -> tuple[float, float, float]:
+    """The mean excess and the deviation of the largest difference with noise drawn again, and the
+    bound of the largest noise in 95 % of draws."""
     if not covariance.any():
-        return 0.0, 0.0
+        return 0.0, 0.0, 0.0
     sums = np.cumsum(np.cumsum(covariance, axis=0), axis=1)
     excess = float(np.trace(sums))
     square = float(gap @ gap)
     smooth = _polynomial(np.append(0.0, gap), SHIFT_DEGREE)[1:]
     base = smooth * np.sqrt(max(square - excess, 0.0) / square) if square > 0 else gap
-    again = np.abs(base + np.cumsum(normal_draws(covariance, DRAWS, source), axis=-1)).max(axis=-1)
-    return float(again.mean() - np.abs(base).max()), float(again.std())
+    drawn = np.cumsum(normal_draws(covariance, DRAWS, source), axis=-1)
+    again = np.abs(base + drawn).max(axis=-1)
+    reach = float(np.quantile(np.abs(drawn).max(axis=-1), 0.95))
+    return float(again.mean() - np.abs(base).max()), float(again.std()), reach
 
 
 def normal_draws(covariance: Floats, draws: int, source: np.random.Generator) -> Floats:
