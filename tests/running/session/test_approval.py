@@ -51,11 +51,16 @@ class Site:
         for name in ("ada", "bob"):
             draft = self.subject.sign(draft, self.keys[name])
 
-    def asked(self) -> bool:
-        """Whether the first message of a new run is answered."""
+    def asked(self, again: bool = False) -> bool:
+        """Whether the first message of a new run is answered, or the last after its state is
+        forgotten."""
         desk = PartyDesk.open(self.party)
         agreement = desk.plan.agreement()
-        reply = desk.answer(Coordinator(agreement, self.centre).open()[desk.index])
+        if again:
+            shutil.rmtree(desk.party_file.state)
+        else:
+            self.message = Coordinator(agreement, self.centre).open()[desk.index]
+        reply = desk.answer(self.message)
         kind = verified(reply, agreement, desk.index, COORDINATOR).kind
         assert (NOT_APPROVED.encode() in reply) == (kind is Kind.DECLINE)
         return kind is Kind.REPLY
@@ -144,9 +149,10 @@ def test_an_ended_approval_stays_ended_and_a_new_one_holds(site: Site) -> None:
     assert site.asked()
 
 
-def test_runs_are_counted_and_the_ledger_holds_who_approved(site: Site) -> None:
+@pytest.mark.parametrize("again", [False, True])
+def test_runs_are_counted_and_the_ledger_holds_who_approved(site: Site, again: bool) -> None:
     site.approve(2)
-    assert [site.asked() for _ in range(3)] == [True, True, False]
+    assert [site.asked(), site.asked(again), site.asked()] == [True, True, False]
     answered = [line for line in site.lines(APPROVAL) if line.reason == ANSWERED]
     assert [line.step for line in answered] == ["ada, bob"] * 2
     assert {line.session for line in answered} == {line.session for line in site.lines(DEBIT)}

@@ -75,14 +75,15 @@ class Standing(NamedTuple):
     ----------
     problem : why it is not, for the site alone; empty where it is.
     names : those whose signatures fit.
-    sessions : the runs that were answered under the approval.
+    sessions : the runs that were answered under the approval; one whose state was lost, and that
+        began again, is there again.
     state : the same in words that name no one, from ``NONE_ASKED`` to ``APPROVED``, or how many of
         how many have signed.
     """
 
     problem: str
     names: tuple[str, ...] = ()
-    sessions: frozenset[str] = frozenset()
+    sessions: tuple[str, ...] = ()
     state: str = NONE_ASKED
 
 
@@ -217,7 +218,7 @@ class Subject:
         Parameters
         ----------
         pages : the site's ledger.
-        session : the run that is to be answered; empty for another one.
+        session : the run that goes on; empty for one that begins.
 
         Raises
         ------
@@ -238,7 +239,7 @@ class Subject:
             said = f"{self.path} is not the approval that was drafted last"
             return Standing(said, state=SCOPE)
         names, needed = self.signers(draft), self.rule.needed
-        sessions = frozenset(str(line.session) for line in acts[turns[-1] + 1 :])
+        sessions = tuple(str(line.session) for line in acts[turns[-1] + 1 :])
         problem, state = "", APPROVED
         if len(names) < needed:
             unfit = ", ".join(sorted(set(draft.signatures) - set(names))) or "none"
@@ -252,7 +253,9 @@ class Subject:
 
 
 @contextmanager
-def answering(subject: Subject, ledger: Ledger, session: str) -> Iterator[None]:
+def answering(
+    subject: Subject, ledger: Ledger, session: str, goes_on: bool = False
+) -> Iterator[None]:
     """Let a run's answer be paid for in the block, where it is approved, and note who approved it.
 
     The note follows the debit and is on disk before the reply leaves. The party is alone in its
@@ -266,13 +269,13 @@ def answering(subject: Subject, ledger: Ledger, session: str) -> Iterator[None]:
     if subject.party_file.approval is None:
         yield
         return
-    standing = subject.standing(ledger, session)
+    standing = subject.standing(ledger, session if goes_on else "")
     if standing.state == EXPIRED:
         subject.note(entries.REVOKED, ledger, LAST_DAY)
     if standing.problem:
         raise debits.DeclinedError(NOT_APPROVED) from PlanError(standing.problem)
     yield
-    if session not in standing.sessions:
+    if not goes_on or session not in standing.sessions:
         subject.note(entries.ANSWERED, ledger, ", ".join(standing.names), session)
 
 
@@ -280,7 +283,8 @@ def guarded(guard: debits.Guard, subject: Subject, ledger: Ledger) -> debits.Gua
     """The guard, which declines what is not approved."""
 
     def checked(debit: debits.Debit) -> debits.Debited | None:
-        with answering(subject, ledger, debit.session.hex()):
+        # a message that is sent again when the run's state is forgotten has another answer
+        with answering(subject, ledger, debit.session.hex(), goes_on=bool(debit.after)):
             return guard(debit)
 
     return checked
