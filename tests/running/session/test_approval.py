@@ -189,7 +189,7 @@ def test_the_command_shows_signs_and_revokes(site: Site) -> None:
     page = approve("--runs", 3, "--until", day)
     who = f"coordinator  {site.centre.public.hex()}"
     often = "3 runs at most, which cost at most epsilon 3 together"
-    expected = (who, often, f"{day}, the whole day", "2 of ada, bob, cem", "no one yet")
+    expected = (who, f"{often}\n", f"{day}, the whole day", "2 of ada, bob, cem", "no one yet")
     assert [words for words in expected if words not in page] == []
     keys = {name: site.home / name / "identity.key" for name in (*PEOPLE, "centre")}
     assert "does not name" in approve("--sign", keys["centre"])
@@ -199,3 +199,5 @@ def test_the_command_shows_signs_and_revokes(site: Site) -> None:
     assert "cem ended the approval" in approve("--revoke", keys["cem"])
     assert "cem ended" in said("join", site.party, "--server", "localhost:1")
     assert "revoked   cem" in said("ledger", "show", site.ledger)
+    site.edit("[plan]", '[plan]\non_loss = "restart"', "plan.toml")
+    assert f"{often}, and more where a sum starts" in approve("--runs", 3, "--until", day)

@@ -145,6 +145,7 @@ def approval_page(subject: Subject, draft: Draft) -> list[tuple[str, str]]:
     file, plan, rule = subject.party_file, subject.plan, subject.rule
     threats = plan.protocol.threats(plan.protocol.settings)
     total = amount_line(draft.runs * plan.guarantee.epsilon, draft.runs * plan.guarantee.delta)
+    more = ", and more where a sum starts again" if plan.on_loss == "restart" else ""
     return [
         *_who_rows(plan, file.name),
         ("digest", plan.digest.hex()[:32]),
@@ -154,7 +155,7 @@ def approval_page(subject: Subject, draft: Draft) -> list[tuple[str, str]]:
         ("others see", threats.others),
         ("you trust", threats.trust),
         ("not hidden", threats.left_open),
-        ("how often", f"{draft.runs} runs at most, which cost at most {total} together"),
+        ("how often", f"{draft.runs} runs at most, which cost at most {total} together{more}"),
         ("until", f"{draft.until}, the whole day in UTC"),
         ("who signs", f"{rule.needed} of {', '.join(sorted(rule.keys))}"),
         ("signed by", ", ".join(subject.signers(draft)) or "no one yet"),
