@@ -20,7 +20,6 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from tacit.arrays import Integers
 from tacit.data.categories import Categories
@@ -52,20 +51,15 @@ ONE = ("",)
 """The names where no column names clients."""
 
 
+FILL_OR_FILTER = "fill it in, or filter such records out"
+"""What to do about a record without a value."""
+
+
 class _Somewhere(Location):
     """Where a record of a cluster is: rows have no numbers there."""
 
     def row(self, index: int) -> str:
         return f"a record of {self.source}"
-
-    def refuse_missing(
-        self,
-        wrong: NDArray[np.bool_],
-        values: Any,
-        name: str,
-        remedy: str = "fill it in, or filter such records out",
-    ) -> None:
-        super().refuse_missing(wrong, values, name, remedy)
 
 
 @dataclass(frozen=True)
@@ -99,7 +93,7 @@ class BatchReader:
         ------
         DataError : for a record or a column that cannot be used.
         """
-        location, columns = _Somewhere(self.source), self.columns
+        location, columns = _Somewhere(self.source, remedy=FILL_OR_FILTER), self.columns
         readable(Table(self.source, batch.schema.names, iter, batch.schema), columns, location)
         return Records.joined([decoded(batch, columns, location)])
 

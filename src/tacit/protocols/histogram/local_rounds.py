@@ -191,8 +191,8 @@ def report_leaves(
     scores = [steps.placed(clients, each, height).scores[reporting] for each in queries]
     leaves = np.stack([steps.leaves_at(each, clients.labels[reporting], height) for each in scores])
     leaves = leaves[chosen] if chosen.size else leaves[0]
-    offsets = turns.reports_of(clients, reporting, reporting).offsets
-    return _reported(leaves, offsets, query, noise)
+    before = np.concatenate(([0], np.cumsum(reporting, dtype=np.int64)))
+    return _reported(leaves, before[clients.offsets], query, noise)
 
 
 LOCAL_ROUNDS = (draw_report_turns, report_positions, report_leaves)

@@ -255,7 +255,7 @@ def _first_fields(query: tp.Query) -> releases.Fields:
 def _further_fields(number: int, query: tp.Query) -> releases.Fields:
     if len(listed_parts(query)) != number:
         raise ValueError(f"round {number} lists {number} {LISTED}, got {listed_parts(query)}")
-    if np.ndim(query.broadcast.get(counting.BORDERS)) < 2:
+    if np.ndim(query.broadcast.get(counting.BORDERS, 0)) < 2:
         query_scale(query, round_height(query))
     return round_fields(query.protocol, round_height(query), epsilon_of(query))
 
