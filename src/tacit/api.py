@@ -80,11 +80,8 @@ def _is_table(value: Any) -> bool:
 
 
 def _is_on_cluster(value: Any) -> bool:
-    return hasattr(value, CLUSTERS.get(_package(value), ""))
-
-
-def _package(value: Any) -> str:
-    return type(value).__module__.partition(".")[0]
+    package = type(value).__module__.partition(".")[0]
+    return hasattr(value, CLUSTERS.get(package, ""))
 
 
 def _of_frame(frame: Any, **columns: Any) -> Clients:

@@ -139,9 +139,8 @@ def set_limit(
       tacit ledger limit budget.db --dataset registry --epsilon 1 --period 24h --adjacency label
     """
     hidden = Adjacency(adjacency)
-    entries.Limit(
-        dataset, epsilon, delta, hidden, period, accounting
-    )  # refused before a file is made
+    # refused before a file is made
+    entries.Limit(dataset, epsilon, delta, hidden, period, accounting)
     with Ledger(path) as ledger:
         receipt = ledger.limit(dataset, epsilon, delta, period, hidden, accounting)
         spendings, paid = ledger.spending(dataset), ledger.paid(dataset)

@@ -146,18 +146,11 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(is_number or is_text(kind))
 
 
-def _is_label(kind: pa.DataType) -> bool:
-    return _is_number(kind) or bool(pa.types.is_boolean(kind))
-
-
-def _is_id(kind: pa.DataType) -> bool:
-    return is_text(kind) or bool(pa.types.is_integer(kind))
-
-
-_NUMBERS, _IDS = (_is_number, "numbers"), (_is_id, "integers or strings")
+_NUMBERS = _is_number, "numbers"
+_IDS = lambda kind: is_text(kind) or pa.types.is_integer(kind), "integers or strings"
 HELD: dict[str, tuple[Callable[[pa.DataType], bool], str]] = {
     "score": _NUMBERS,
-    "label": (_is_label, "0/1, booleans or words"),
+    "label": (lambda kind: _is_number(kind) or pa.types.is_boolean(kind), "0/1, booleans or words"),
     "client": _IDS,
     "second": _NUMBERS,
     "group": _IDS,

@@ -104,6 +104,7 @@ class Location:
     line_of : the line on which a record begins, by its number from 1; None for no lines.
     rows : which of them the batch holds, shape (rows,); None for all.
     problems : where all wrong values are listed; None where the first one is an error.
+    remedy : what to do about a record without a value.
 
     Examples
     --------
@@ -116,6 +117,7 @@ class Location:
     line_of: Callable[[int], int | None] | None = None
     rows: NDArray[np.int64] | None = None
     problems: list[Problem] | None = None
+    remedy: str = DROPPED
 
     def row(self, index: int) -> str:
         """The location of a record of the batch; ``index`` counts from 0."""
@@ -162,10 +164,10 @@ class Location:
             self.problems.append(problem)
 
     def refuse_missing(
-        self, wrong: NDArray[np.bool_], values: Any, name: str, remedy: str = DROPPED
+        self, wrong: NDArray[np.bool_], values: Any, name: str, remedy: str | None = None
     ) -> None:
         """Refuse records without a value of a column, or list them."""
-        must = f"column {name!r} has no value"
+        must, remedy = f"column {name!r} has no value", self.remedy if remedy is None else remedy
         self.refuse(wrong, values, must, remedy, "fill it in", may_be_left_out=remedy == DROPPED)
 
     def refuse_whole(self, wrong: str, advice: str, line: int | None = None) -> None:

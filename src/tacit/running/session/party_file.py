@@ -20,14 +20,8 @@ from pathlib import Path
 import tacit.protocol as tp
 from tacit.data import categories, form, reading, units
 from tacit.data.columns import RULES, Columns
+from tacit.data.engines import opening
 from tacit.data.engines.counts_file import read_counts
-from tacit.data.engines.opening import (
-    PATTERN_SIGNS,
-    DatabaseTable,
-    files_of,
-    is_address,
-    stored_clients,
-)
 from tacit.data.engines.records import Known
 from tacit.ledger.entries import Limit
 from tacit.protocol.settings import changed_settings
@@ -97,7 +91,7 @@ class PartyFile:
     plans: tuple[Path, ...]
     identity: Path
     ledger: Path
-    records: Path | DatabaseTable
+    records: Path | opening.DatabaseTable
     dataset: str
     columns: Columns
     limit: Limit | None = None
@@ -167,7 +161,7 @@ class PartyFile:
 
     def source(self) -> dict[str, str]:
         """The keys that say where its records are, with whole paths."""
-        if isinstance(self.records, DatabaseTable):
+        if isinstance(self.records, opening.DatabaseTable):
             return self.records.settings()
         return {"counts" if self.counted else "file": str(self.records)}
 
@@ -205,7 +199,7 @@ def in_use(identity: Path) -> Path:
     return [path for path in identities(identity) if FROM not in path.stem or path.stem <= now][-1]
 
 
-def _records(data: toml_source.Table, home: Path) -> Path | DatabaseTable:
+def _records(data: toml_source.Table, home: Path) -> Path | opening.DatabaseTable:
     """The file of records, a pattern or folder of files, counts, or the table of a database."""
     if "counts" in data.values:
         for key in ("file", *DATABASE_KEYS, *COUNTED_WITHOUT, *FORM_KEYS):
@@ -217,23 +211,25 @@ def _records(data: toml_source.Table, home: Path) -> Path | DatabaseTable:
         if unused is not None:
             data.refuse(unused, f"{unused} needs records, the address of a database")
         path = home / data.text("file")
-        if set(PATTERN_SIGNS) & set(data.text("file")) and not path.exists():
+        if set(opening.PATTERN_SIGNS) & set(data.text("file")) and not path.exists():
             return Path(glob.escape(str(home))) / data.text("file")
         return path
     return _database(data, home)
 
 
-def _database(data: toml_source.Table, home: Path) -> DatabaseTable:
+def _database(data: toml_source.Table, home: Path) -> opening.DatabaseTable:
     """The table of a database."""
     for key in ("file", "separator", "decimal"):
         if key in data.values:
             data.refuse(key, f"{key} and records, the address of a database, cannot both be given")
     address = data.text("records")
-    if not is_address(address):
+    if not opening.is_address(address):
         data.refuse("records", "records must begin with postgresql:// or duckdb://")
     table, query, passfile = map(data.optional, ("table", "query", "passfile"))
     with data.about("records"):
-        return DatabaseTable(address, table, query, Path(passfile) if passfile else None).at(home)
+        return opening.DatabaseTable(
+            address, table, query, Path(passfile) if passfile else None
+        ).at(home)
 
 
 def _form(data: toml_source.Table) -> form.FileForm:
@@ -364,11 +360,11 @@ def read_records(
         return _read_counted(party_file, protocol, 0 if party_file.one_each else per_person)
     source, columns = party_file.records, _plan_columns(party_file, protocol)
     counts = protocol is not None and protocol.one_count is not None
-    where = source if isinstance(source, DatabaseTable) else [str(source)]
-    stored = stored_clients(where, columns, counts, known=known, as_one=True)
+    where = source if isinstance(source, opening.DatabaseTable) else [str(source)]
+    stored = opening.stored_clients(where, columns, counts, known=known, as_one=True)
     if stored is not None:
         return stored.by_values
-    made = reading.read_columns(dict.fromkeys(files_of([str(source)]), columns))[0]
+    made = reading.read_columns(dict.fromkeys(opening.files_of([str(source)]), columns))[0]
     return made if made.count == 1 else made.pooled()
 
 
