@@ -27,13 +27,8 @@ import tacit
 from benchmarks.timing import clock
 from tacit.data.clients import Clients
 from tacit.data.engines.opening import from_files, from_table
-from tacit.data.engines.statements import (
-    DUCKDB,
-    NUMBER,
-    SPARK,
-    Relation,
-    counting_statement,
-)
+from tacit.data.engines.relations import DUCKDB, NUMBER, SPARK, Relation
+from tacit.data.engines.statements import counting_statement
 from tacit.data.persons import PersonWarning
 from tacit.data.scales import in_unit
 

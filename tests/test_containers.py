@@ -1,10 +1,11 @@
-"""The container's and the compose file's steps, as far as they run without an engine."""
+"""The steps of containers, compose file and systemd units, as far as they run without an engine."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -24,6 +25,7 @@ yaml = pytest.importorskip("yaml")
 ROOT = Path(__file__).parents[1]
 CONTAINERFILE = (ROOT / "deploy" / "Containerfile").read_text(encoding="utf-8")
 COMPOSE = ROOT / "deploy" / "compose.yaml"
+UNITS = sorted((ROOT / "deploy" / "systemd").glob("*.service"))
 MANIFESTS = sorted((ROOT / "deploy" / "kubernetes").glob("*.yaml"))
 
 
@@ -129,3 +131,19 @@ def test_the_image_asks_for_the_health_of_its_program() -> None:
         with telling(("127.0.0.1", found), told):
             done = subprocess.run([sys.executable, *words], capture_output=True, check=False)
         assert (done.returncode == 0) == is_well
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.stem)
+def test_a_unit_starts_a_command_and_systemd_accepts_it(unit: Path, tmp_path: Path) -> None:
+    """On a copy that names this environment's command, and a user and a folder that are here."""
+    text = unit.read_text(encoding="utf-8")
+    (line,) = re.findall(r"^ExecStart=/opt/tacit/bin/tacit (.*)$", text, re.MULTILINE)
+    parsed(shlex.split(line))
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("systemd is not installed")
+    here = text.replace("/opt/tacit/bin/tacit", str(Path(sys.executable).parent / "tacit"))
+    copy = tmp_path / unit.name
+    copy.write_text(here.replace("User=tacit", "User=root").replace("/srv/tacit", str(tmp_path)))
+    words = ["systemd-analyze", "verify", "--man=no", str(copy)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -81,4 +81,4 @@ def test_a_round_that_a_ledger_declines_has_none_and_training_goes_on(tmp_path: 
     assert list(result.evaluate_metrics_serverapp) == [1]
     assert list(result.train_metrics_clientapp) == [1, 2]
     declined = [line for line in lines if line.startswith("round 2 is not measured")]
-    assert "a, b, c declined: the privacy budget does not allow it" in declined[0]
+    assert "all 3 parties declined: the privacy budget does not allow it" in declined[0]

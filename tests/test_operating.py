@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit import logs
+from tacit import operating
 from tacit.ledger.ledger import Ledger
 from tacit.running.deployment.site import LOST, OTHER, REACHED, NodeWatch
 from tacit.running.session.party_file import PartyFile
@@ -20,19 +20,19 @@ from tests.terminal import run
 @pytest.fixture(autouse=True)
 def own_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """Logging as it was before, whatever a command makes of it."""
-    for logger in (logs.LOG, logging.getLogger()):
+    for logger in (operating.LOG, logging.getLogger()):
         for name in ("handlers", "level", "propagate"):
             monkeypatch.setattr(logger, name, getattr(logger, name))
 
 
-@pytest.mark.parametrize("form", [logs.TEXT, logs.JSON])
+@pytest.mark.parametrize("form", [operating.TEXT, operating.JSON])
 def test_a_log_line_has_no_exceptions_text(form: str, capsys: pytest.CaptureFixture[str]) -> None:
-    logs.log_as(form)
+    operating.log_as(form)
     logging.getLogger("uvicorn.error").info("not said")
     error = ValueError("score 0.123")
     logging.getLogger("asyncio").error("never retrieved\nfuture: score 0.123", exc_info=error)
     (line,) = capsys.readouterr().err.splitlines()
-    fields = list(json.loads(line).values()) if form == logs.JSON else line.split(" ", 3)
+    fields = list(json.loads(line).values()) if form == operating.JSON else line.split(" ", 3)
     assert re.fullmatch(r"[-\d]{10}T[:\d]{8}\.\d{3}\+00:00", fields[0])
     assert " ".join(fields[1:]) == "error asyncio never retrieved ValueError"
 

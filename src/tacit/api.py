@@ -80,11 +80,8 @@ def _is_table(value: Any) -> bool:
 
 
 def _is_on_cluster(value: Any) -> bool:
-    return hasattr(value, CLUSTERS.get(_package(value), ""))
-
-
-def _package(value: Any) -> str:
-    return type(value).__module__.partition(".")[0]
+    package = type(value).__module__.partition(".")[0]
+    return hasattr(value, CLUSTERS.get(package, ""))
 
 
 def _of_frame(frame: Any, **columns: Any) -> Clients:
@@ -235,7 +232,10 @@ def evaluate(
     >>> tacit.evaluate(clients, epsilon=1.0).choice.partition(":")[0]
     '--protocol score-histogram --epsilon 1'
     """
-    budget = None if epsilon is None else float(epsilon)
+    try:
+        budget = None if epsilon is None else float(epsilon)
+    except ValueError:
+        raise ValueError(f"epsilon must be a positive number, got {epsilon!r:.60}") from None
     beside = {"epsilon": budget, "trust": trust, **settings}
     chosen = {name: value for name, value in beside.items() if value is not None}
     named = None if protocol is None else _named(protocol, chosen)

@@ -10,29 +10,41 @@ Five lines in a ServerApp that trains with Flower::
     print(result.evaluate_metrics_serverapp[3]["tacit-auc"])
 
 The ClientApp answers tacit's messages besides its own, from the scores that it wrote in its
-evaluation::
+evaluation, and lets out no metric that its site's ledger has not debited::
+
+    app = GatedApp(constants={"num-examples": 1}, model="arrays")
+
+Another ClientApp registers the two answers, and its metrics stay as they are, not private::
 
     app.query("hello")(tacit.running.flower.hello)
     app.query("letter")(tacit.running.flower.answer)
-
-Training and Flower's own metrics stay as they are: they are not private.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from tacit.results.evaluation import Evaluation
-from tacit.results.figure import Figure
+from tacit.running.gate import Constants, Gate, HeldError, figures_of, holding, refuse
 from tacit.running.session.coordinator import RunError, concluded
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import read_identity
 
 try:
-    from flwr.app import ArrayRecord, ConfigRecord, MetricRecord
+    from flwr.app import (
+        Array,
+        ArrayRecord,
+        ConfigRecord,
+        Context,
+        Error,
+        Message,
+        MetricRecord,
+        RecordDict,
+    )
+    from flwr.clientapp import ClientApp
+    from flwr.common.constant import ErrorCode
     from flwr.serverapp import Grid
     from flwr.serverapp.strategy import Result, Strategy
 except ImportError:
@@ -46,23 +58,8 @@ Evaluate = Callable[[int, ArrayRecord], MetricRecord | None]
 
 
 def metrics_of(result: Evaluation) -> MetricRecord:
-    """A result's finite figures by the names under which metric records have them.
-
-    ``tacit-auc`` (``tacit-estimate`` for another figure), ``-low`` and ``-high`` of its 95 %
-    interval about these records, ``-standard-error``, and ``tacit-epsilon``: what this run cost.
-    """
-    figure = f"tacit-{Figure.of(result.figure).key}"
-    low, high = result.estimate.interval()
-    known = {
-        figure: result.estimate.value,
-        f"{figure}-low": low,
-        f"{figure}-high": high,
-        f"{figure}-standard-error": result.estimate.standard_error,
-        "tacit-epsilon": result.spent.epsilon,
-    }
-    return MetricRecord(
-        {name: float(value) for name, value in known.items() if math.isfinite(value)}
-    )
+    """A result's finite figures, as ``tacit.running.gate.figures_of`` names them."""
+    return MetricRecord(figures_of(result))
 
 
 def _passed_on(name: str) -> Any:
@@ -145,3 +142,63 @@ class Measured(Strategy):  # type: ignore[misc]  # Flower's types are not checke
     configure_evaluate = _passed_on("configure_evaluate")
     aggregate_evaluate = _passed_on("aggregate_evaluate")
     summary = _passed_on("summary")
+
+
+ANSWERS = {flower.HELLO: flower.hello, flower.MESSAGE: flower.answer}
+
+
+class GatedApp(ClientApp):  # type: ignore[misc]  # Flower's types are not checked
+    """A ClientApp that lets out only what its site declares and its ledger has debited.
+
+    It answers tacit's messages itself: no other code has a say in what they hold. Of every other
+    reply it passes on one record, ``metrics``, as ``Gate.passed`` has it, and after training the
+    model, in arrays of the names, shapes and types that the server sent. The model is not private.
+    Everything else is held, also an error's text: the server reads one fixed sentence, and the
+    node's log names what was held.
+
+    Parameters
+    ----------
+    constants : as ``Gate`` takes them: ``{"num-examples": 1}`` weighs all sites the same.
+    model : the name of the record of arrays that training sends; empty for none.
+    options : those of Flower's ``ClientApp``.
+    """
+
+    def __init__(self, constants: Constants = None, model: str = "", **options: Any) -> None:
+        super().__init__(**options)
+        self._constants, self._model = constants, model
+
+    def __call__(self, message: Message, context: Context) -> Message:
+        """The reply to a message, gated."""
+        kind = message.metadata.message_type
+        if kind in ANSWERS:
+            return ANSWERS[kind](message, context)
+        try:
+            with holding():  # Flower would send an error's text
+                gate = Gate(str(context.node_config["party"]), self._constants)
+                sent = _shapes(message.content.get(self._model)) if kind[:5] == "train" else None
+                content = self._passed(gate, sent, super().__call__(message, context))
+                return Message(content, reply_to=message)
+        except HeldError as error:
+            code = ErrorCode.CLIENT_APP_RAISED_EXCEPTION
+            return Message(Error(code, str(error)), reply_to=message)
+
+    def _passed(self, gate: Gate, sent: Any, reply: Message) -> RecordDict:
+        """The content of a reply, made new of what may leave; a model is shaped as the sent one."""
+        passed, held = RecordDict(), []
+        for name, record in reply.content.items():
+            if isinstance(record, MetricRecord) and "metrics" not in passed:
+                passed["metrics"] = MetricRecord(gate.passed(dict(record)))
+            elif sent and name == self._model and _shapes(record) == sent:
+                arrays = {key: Array(array.numpy()) for key, array in record.items()}
+                passed[name] = ArrayRecord(arrays)
+            else:
+                held.append(name)
+        refuse(held)
+        return passed
+
+
+def _shapes(record: Any) -> Any:
+    """Names, shapes and types of arrays; None where these are none."""
+    if isinstance(record, ArrayRecord):
+        return {name: (each.numpy().shape, each.numpy().dtype) for name, each in record.items()}
+    return None

@@ -6,24 +6,17 @@ It needs the extra ``mlflow``: ``pip install 'tacit[mlflow]'``.
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import replace
 
 from tacit.extras import extra
 from tacit.results.evaluation import Evaluation
-from tacit.results.figure import Figure
 
 FOLDER = "tacit"
 """The folder of artifacts, and the beginning of the names of metrics and tags."""
 
 
 def metrics_of(result: Evaluation) -> dict[str, float]:
-    """A result's figures by the names under which MLflow keeps them.
-
-    They are the figure (``tacit.auc``), the ends of its 95 % interval about these records and about
-    the population, its standard error about these records, what was spent (``tacit.epsilon``,
-    ``tacit.delta``), and how many clients took part. What is not known, or is infinite, has no
-    entry: without noise there is no ``tacit.epsilon``.
+    """A result's ``Evaluation.metrics`` by the names under which MLflow keeps them.
 
     Examples
     --------
@@ -32,23 +25,7 @@ def metrics_of(result: Evaluation) -> dict[str, float]:
     >>> metrics_of(tacit.evaluate(clients, tacit.ExactAUC()))["tacit.auc"]
     1.0
     """
-    figure = Figure.of(result.figure).key
-    low, high = result.estimate.interval()
-    population = result.estimate.interval(about="population")
-    known = {
-        figure: result.estimate.value,
-        f"{figure}_low": low,
-        f"{figure}_high": high,
-        f"{figure}_population_low": population[0],
-        f"{figure}_population_high": population[1],
-        f"{figure}_standard_error": result.estimate.standard_error,
-        "epsilon": result.spent.epsilon,
-        "delta": result.spent.delta,
-        "clients": result.clients,
-    }
-    return {
-        f"{FOLDER}.{name}": float(value) for name, value in known.items() if math.isfinite(value)
-    }
+    return {f"{FOLDER}.{name}": value for name, value in result.metrics.items()}
 
 
 def log(result: Evaluation, step: int | None = None, artifacts: bool = True) -> None:

@@ -111,7 +111,10 @@ class PrivateScorer:
 
     @property
     def spent(self) -> Cost:
-        """What a record spent that was in every call: sequential composition."""
+        """An upper bound on what a record spent: that of one that was in every call.
+
+        With F folds a record is in one of them, and has spent an F-th.
+        """
         return reduce(add, (result.spent for result in self.results), NOTHING)
 
     def __call__(self, estimator: Any, X: Any, y: ArrayLike) -> float:

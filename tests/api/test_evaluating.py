@@ -49,6 +49,12 @@ def test_plain_records_get_noise_from_the_system() -> None:
         (ValueError, (CLIENTS, "fedauk"), {"epsilon": 1}, "did you mean 'fedauc'"),
         (ValueError, (CLIENTS, "fedauc"), {}, "fedauc needs the setting 'epsilon'"),
         (ValueError, (CLIENTS, "fedauc"), {"epsilon": 1, "heigth": 3}, "no setting 'heigth'"),
+        (
+            ValueError,
+            (CLIENTS,),
+            {"epsilon": "abc"},
+            "epsilon must be a positive number, got 'abc'",
+        ),
         (ValueError, (CLIENTS,), {}, "epsilon is needed with trust secure-sum"),
     ],
 )

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from tacit.cli import shell
+from tacit.cli.federation import serving, stoppable
 from tacit.cli.federation import site as rosters
-from tacit.cli.federation import stoppable
 from tacit.running.deployment import server
 from tacit.running.deployment import site as joining
 from tacit.running.deployment.door import ROSTER_FILE
@@ -27,7 +28,7 @@ from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
 from tests.running.deployment.joining.studies import quick_codes
 from tests.running.deployment.processes import HOSPITALS
-from tests.terminal import run
+from tests.terminal import content_of, run
 
 IDENTITY = re.compile(r"identity +([0-9a-f]{64})")
 CODE = re.compile(r"^code +(\S+)", re.MULTILINE)
@@ -103,6 +104,10 @@ def test_init_writes_files_that_fit_together_and_touches_none_that_exists(study:
         ("accept CENTRE/ca.crt", "ca.crt: this file holds no"),
         ("join --server localhost: SITE/party.toml", "HOST:PORT, got 'localhost:'"),
         ("join --server localhost:1 SITE/party.toml", "ca.crt: No such file"),
+        ("doctor CENTRE/nodes", "does not exist"),
+        ("doctor SITE/..", "has neither party.toml nor plan.toml"),
+        ("doctor SITE", "names no server"),
+        ("doctor --server nowhere SITE", "HOST:PORT, got 'nowhere'"),
         ("run CENTRE/plan.toml", "no server was started"),
         ("status CENTRE/plan.toml", "no server was started"),
         ("run --local 3 HOSPITALS/plan.toml --json=CENTRE", "cannot be written"),
@@ -270,6 +275,17 @@ def test_a_wrong_code_admits_nobody_else(plan: Path) -> None:
     assert "as SITE=CODE, got 'x'" in said(run("admit", plan, answers[1], "--code", "x"))
 
 
+def test_renewed_certificates_need_no_code(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, home = admitted(plan), plan.parent
+    serve(monkeypatch, home / "server" / "roster.json")
+    newest(plan, code)
+    assert "the new certificates are used from" in said(run("renew", plan, "--from", "2001-01-01"))
+    assert "the server uses its new certificate from" in said(run("renew", plan))
+    newest(plan, None)
+    assert (home.parent / "a" / "ca.crt").read_text().count("BEGIN CERTIFICATE") == 2
+    assert "wait already" in said(run("renew", plan))
+
+
 def test_a_site_takes_a_roster_by_its_code(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And another one, with a late site, by another code."""
     shown, home = admitted(plan), plan.parents[1] / "a"
@@ -293,3 +309,31 @@ def test_a_site_takes_a_roster_by_its_code(plan: Path, monkeypatch: pytest.Monke
         with pytest.raises(ValueError, match=reason):
             newest(plan, late)
     newest(plan, second)
+
+
+RUN = {"run-id": "7", "pending-at": "2026-11-28T10:00:00+00:00", "status": "finished:completed"}
+
+
+def test_a_status_names_parties_runs_and_results_and_is_shown_when_it_changes(
+    study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    centre = server.Coordinator(study / "centre")
+    centre.results.mkdir(parents=True)
+    (centre.results / "7.json").touch()
+    (centre.private / "address.json").write_text('["::1", 8443]')
+    looks = iter([[RUN]])
+    monkeypatch.setattr(server.Coordinator, "check_running", lambda _: None)
+    monkeypatch.setattr(server, "nodes_online", lambda *_: {"a": "online", "x": "offline"})
+    monkeypatch.setattr(server, "runs_of", lambda *_: next(looks))
+    monkeypatch.setattr(serving, "WATCH_SECONDS", 0.0)
+    known = content_of("status", study / "centre" / "plan.toml")
+    assert (known["server"], known["parties"]) == ("[::1]:8443", {"a": "online"})
+    assert known["nodes"] == {"x": "offline"}
+    assert [run["result"] for run in known["runs"]] == [str(centre.results / "7.json")]
+    looks = iter([[RUN], [RUN], [{**RUN, "run-id": "8"}]])
+    printed: list[str] = []
+    monkeypatch.setattr(shell, "show", printed.append)
+    with pytest.raises(StopIteration):
+        run("status", "--watch", study / "centre" / "plan.toml")
+    assert ["7.json" in text for text in printed] == [True, False]
+    assert all(text.startswith("time") for text in printed)

@@ -80,7 +80,10 @@ def test_a_command_used_alone_knows_both_names_of_help(command: click.Command) -
         assert result.exit_code == 0, result.output
 
 
-FEDERATION = ("init", "keys", "serve", "join", "run", "status", "admit", "collect")
+FEDERATION = (
+    *("init", "keys", "serve", "join", "approve", "run", "status", "admit", "collect"),
+    *("doctor", "renew"),
+)
 """Commands that need each other's files and servers, or a code that a person reads out.
 
 tests/running and test_cli_joining run them as documented; tests/collecting runs a collector.

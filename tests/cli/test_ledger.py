@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 import sqlite3
 from contextlib import closing
@@ -52,19 +53,26 @@ def test_it_prints_sums_and_tightest_bounds(path: Path) -> None:
     with Ledger.open_readonly(path) as pages:
         assert f"head     {pages.head.hex()}" in shown.stdout
     rows = [line.split() for line in shown.stdout.splitlines() if line.startswith("registry")]
+    (limit, *runs), rows = rows[:21], rows[21:]
+    assert limit == ["registry", "label", "365", "days", "2", "0", "basic", "2", "0", "0.1"]
+    assert runs[0][4:] == ["registry", "fedauc", "1", "0.1", "0", "0"]
+    assert runs[-1][-4:] == ["0", "0", "0", "1"]
+    assert "the last 20 of 21; all: tacit ledger export" in shown.stdout
     label = rows[0]
     assert label[:5] == ["registry", "label", "20", "2", "0"]
     loose, tight = (
-        float(run("show", path, "--delta", delta).stdout.split("registry")[1].split()[4])
+        float(run("show", path, "--delta", delta).stdout.split("registry")[-4].split()[4])
         for delta in (1e-9, 1e-3)
     )
     assert tight < loose
     assert 1.5 < float(label[5]) < 2.0
-    assert label[6:] == ["1e-06", "pld"]
+    assert label[6:8] == ["1e-06", "pld"]
+    # 20 mus of 0.1, and what an attack gains by them
+    assert float(label[8]) == pytest.approx(math.sqrt(20) * Cost(0.1).mu, rel=1e-4)
+    assert float(label[9]) == pytest.approx(0.221, abs=1e-3)
     assert [row[1:6] for row in rows[1:4]] == [
         [hidden, "20", "unlimited", "0", "unlimited"] for hidden in ("record", "replace", "score")
     ]
-    assert rows[4] == ["registry", "label", "365", "days", "2", "0", "basic", "2", "0", "0.1"]
 
 
 def test_an_empty_ledger_and_a_clock_that_lags_are_told(tmp_path: Path) -> None:
@@ -116,7 +124,9 @@ def test_it_makes_a_ledger(tmp_path: Path, period: str, days: int) -> None:
     assert result.exit_code == 0
     with Ledger.open_readonly(path) as pages:
         (line,) = pages.lines()
-        assert f"entry 1: limit set\nhead {pages.head.hex()}\n" == result.stdout
+        first, limit, head = result.stdout.splitlines()
+        assert (first, head) == ("entry 1: limit set", f"head {pages.head.hex()}")
+        assert limit == f"allows epsilon 3 in any {days} days at record adjacency; 0 spent"
     assert (line.limit.epsilon, line.limit.adjacency) == (3.0, Adjacency.RECORD)
     assert line.limit.period == timedelta(days)
 

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import tacit
-from tacit.output import OutputFile
+from tacit.cli.shell import OutputFile
+from tacit.privacy.cost import Adjacency, Cost
 from tacit.results.saved.reading import check_result
 from tests.cli.conftest import NAMES
 from tests.terminal import content_of, refusal_of, run, strict_json
@@ -73,6 +74,7 @@ def test_a_groups_name_makes_no_line_of_the_result(tmp_path: Path) -> None:
 def test_noise_is_fresh_and_exact_figures_are_those_of_the_files(folder: Path, ending: str) -> None:
     files = [f"{name}.{ending}" for name in NAMES]
     result, again = (evaluated(*files, *FEDAUC, "--exact") for _ in range(2))
+    assert result["spent"] == Cost(1.0, adjacency=Adjacency.LABEL).to_dict()
     assert result["exact"] == again["exact"] == pytest.approx(exact_auc(*CSV_FILES), abs=1e-12)
     assert (result["noise"], again["noise"], result["warnings"]) == ("system", "system", [])
     assert result["auc"]["value"] != again["auc"]["value"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,6 +42,18 @@ def test_a_result_becomes_a_page(folder: Path) -> None:
     assert "<title>A &lt;b&gt;title&lt;/b&gt;</title>" in page
     assert made["fingerprint"] in page
     assert "two clinics" in page
+
+
+def test_drift_is_printed_with_its_intervals(folder: Path) -> None:
+    for column in ("old", "new"):
+        evaluated(f"{column}er.json", "--score", column, files=["models.parquet"])
+    rows = run("drift", "older.json", "newer.json").stdout.splitlines()
+    assert re.match(
+        r"drift of AUC +[+-]0\.\d+, 95 % interval \(these records\) \S+ to \S+, ", rows[0]
+    )
+    assert rows[1].endswith("none: fedauc gives no score histogram")
+    moved = content_of("drift", "older.json", "newer.json")["drift"]["AUC"]
+    assert moved["interval"][0] <= moved["value"] <= moved["interval"][1]
 
 
 def test_clients_names_are_left_out_on_request(folder: Path) -> None:

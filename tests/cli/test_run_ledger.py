@@ -59,7 +59,9 @@ def test_a_run_is_debited_whole(folder: Path, monkeypatch: pytest.MonkeyPatch, f
         monkeypatch.delattr(where, "simulate")
     refused += [run(*words, *ledger), run(*words, *ledger, "--federation", "other")]
     assert {(each.exit_code, each.stdout) for each in refused} == {(2, "")}
-    for each, why in zip(refused[::-1], ("booked as", "epsilon 1,", "without limit"), strict=False):
+    for each, why in zip(
+        refused[::-1], ("booked as", "epsilon 1 spent", "without limit"), strict=False
+    ):
         assert why in each.stderr
     limited(book, "own", 2, kind)
     with pytest.raises((NameError, AttributeError)):

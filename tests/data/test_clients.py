@@ -107,6 +107,11 @@ REFUSED: dict[Any, list[tuple[Any, str]]] = {
     Clients.from_arrays: [
         ((["high"], [0]), f"scores must be numbers: {NO_NUMBER} 'high'"),
         (([[0.1]], [0]), "scores must have one axis, got shape (1, 1)"),
+        (
+            ([[0.1, 0.9]], [0]),
+            "scores must have one axis, got shape (1, 2); "
+            "of probabilities of both classes pass p[:, 1]",
+        ),
         (([0.1], [[0]]), "labels must have one axis, got shape (1, 1)"),
         (([0.1], ["yes"]), "labels must be 0 or 1, got values of type <U3"),
         (([0.1, 0.2], [0]), "2 scores but 1 labels"),

@@ -214,7 +214,7 @@ def test_files_with_one_stem_are_named_by_their_paths(folder: Path) -> None:
         pa.array([1, 0, 1], pa.int8()),
         pa.array([1, 0, 1], pa.uint64()),
         pa.array([0.5, 0.25, 1.0], pa.float32()),
-        pa.array([Decimal("0.50"), Decimal("0.25"), Decimal("1.00")]),
+        pa.array([Decimal("0.50"), Decimal("0.70"), Decimal("-1.00")]),
         pa.array([0.5, 0.25, 0.5]).dictionary_encode(),
     ],
 )

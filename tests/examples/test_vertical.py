@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from tacit.metrics.ranking import auc
+from tacit.privacy.cost import Adjacency, Cost
 from tests.examples.conftest import EXAMPLES
 from tests.terminal import in_shell, typed
 
@@ -42,7 +43,7 @@ def test_the_page_can_be_typed(tmp_path: Path, whole: bool) -> None:
         result = json.loads((tmp_path / "out" / "vertical.json").read_text())
         error = result["auc"]["standard_error"]
         assert abs(result["auc"]["value"] - exact) < SIGMAS * error < 0.05
-        assert result["spent"] == {"epsilon": 1.0, "delta": 0.0, "adjacency": "label"}
+        assert result["spent"] == Cost(1.0, adjacency=Adjacency.LABEL).to_dict()
     shutil.copy(home / "south" / "ranks.csv", home / "north")
     assert typed(lines[2].strip(), tmp_path).startswith("0 of"), "tags of another advertiser"
     for text, why in (("a,1\na,0\n", "names one click twice"), ("a,1\n", "one label only")):

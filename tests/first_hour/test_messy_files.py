@@ -102,10 +102,11 @@ def test_files_in_different_units_are_a_problem_of_both_together() -> None:
     """One hospital in percent beside one from 0 to 1 would give a wrong figure."""
     Path("north.csv").write_text(text())
     Path("south.csv").write_text(text(scores=(100 * SCORES).round(2)))
+    Path("lost.csv").write_text(text(scores=["x", *SCORES[1:]]))
     said = check("north.csv", "south.csv")
     assert said.exit_code == PROBLEMS
-    assert "together: " in said.stdout
-    assert "--unit FILE=UNIT" in said.stdout
+    assert "south.csv: 1 problem\n  scores are not from 0 to 1; if they are in perc" in said.stdout
+    assert "; all problems at once: tacit check" in refusal_of(run("evaluate", "lost.csv"))
     named = check("north.csv", "south.csv", "--unit", "south.csv=percent")
     assert (named.exit_code, named.stdout.count("\n")) == (0, 2)
 
@@ -116,6 +117,9 @@ def test_each_file_may_have_its_own_word_for_zero() -> None:
     Path("west.csv").write_text(text(["no"] * LABELS.size))
     labels = read_with(["north.csv", "south.csv", "west.csv"], YES).labels
     np.testing.assert_array_equal(labels, [*LABELS, *LABELS, *(0 * LABELS)])
+    Path("east.csv").write_text(text())
+    assert "; where a file has 0 and 1: --positive FILE=1" in check("east.csv", *YES).stdout
+    assert check("north.csv", "east.csv", *YES, "--positive", "east.csv=1").exit_code == 0
 
 
 def test_a_file_with_one_strange_word_is_refused() -> None:

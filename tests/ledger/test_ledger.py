@@ -155,24 +155,28 @@ REACHED: dict[str, tuple[dict[str, Any], list[Cost], Cost, str]] = {
         {"epsilon": 0.3, "adjacency": LABEL},
         spent(0.1, 0.1, 0.1, at=LABEL),
         Cost(1e-6, adjacency=LABEL),
-        "^dpauc asks data set 'registry' to spend epsilon 1e-06, delta 0 at label adjacency; its "
-        r"limit is epsilon 0\.3, delta 0 at label adjacency \(basic\), of which epsilon 0\.3, "
-        r"delta 0, rho 0\.015 are spent$",
+        r"^limit epsilon 0\.3 at label adjacency, epsilon 0\.3 spent; dpauc asks data set "
+        "'registry' for epsilon 1e-06 more at label adjacency$",
     ),
     "delta": ({"epsilon": 10.0, "delta": 1e-6}, [GAUSSIAN], GAUSSIAN, "delta 6e-07"),
-    "a step that shows scores": ({"epsilon": 2.0}, [], Cost(0.0, adjacency=LABEL), "epsilon 0,"),
+    "a free step that shows scores": (
+        {"epsilon": 2.0},
+        [],
+        Cost(0.0, adjacency=LABEL),
+        "for epsilon 0 more at label",
+    ),
     "no rho": (
         {"epsilon": 5.0, "delta": 1e-6, "accounting": "zcdp"},
         [Cost(1.0, 1e-9, RECORD, 0.01)],
         Cost(0.01, 1e-9, RECORD),
-        r"\(zcdp\)",
+        r"\(rho 0.01, by zcdp\)",
     ),
     **{
         f"{parts} parts of a limit": (
             {"epsilon": 1.0},
             [*spent(*[1.0 / parts] * parts), *spent(0.0)],
             Cost(1e-6, adjacency=RECORD),
-            "epsilon 1,",
+            "epsilon 1 at",
         )
         for parts in (3, 6, 7, 49)
     },
@@ -224,7 +228,7 @@ def test_others_learn_no_numbers() -> None:
 
 def test_what_protects_nothing_needs_an_infinite_limit_and_stays(ledger: Ledger) -> None:
     ledger.limit("registry", 100.0)
-    with pytest.raises(entries.LimitError, match="spend without limit, delta 0 at no adjacency"):
+    with pytest.raises(entries.LimitError, match="for epsilon without limit more at no adjacency"):
         ledger.debit(asked("0", UNPROTECTED))
     ledger.limit("registry", math.inf)
     ledger.debit(asked("0", UNPROTECTED))
@@ -238,10 +242,10 @@ def test_all_limits_of_a_data_set_hold(ledger: Ledger, clock: Clock) -> None:
     ledger.limit("registry", 3.0, period=timedelta(days=365))
     for day in range(3):
         ledger.debit(asked(f"{day}"))
-        with pytest.raises(entries.LimitError, match="in 1 day, 0:00:00 is epsilon 1"):
+        with pytest.raises(entries.LimitError, match=r"^limit epsilon 1 per 1 day at record"):
             ledger.debit(asked(f"{day} again"))
         clock.seconds += DAY
-    with pytest.raises(entries.LimitError, match="in 365 days, 0:00:00 is epsilon 3"):
+    with pytest.raises(entries.LimitError, match=r"^limit epsilon 3 per 365 days at record"):
         ledger.debit(asked("3"))
 
 

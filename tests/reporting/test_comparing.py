@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from statistics import NormalDist
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.reporting.comparing import differences
+from tacit.reporting.comparing import CALIBRATION, Drift, differences
 from tacit.results.estimate import About
 from tacit.results.saved.reading import Result
 from tests.federations import binormal_clients
@@ -122,3 +123,31 @@ def test_clients_of_other_names_are_other_federations_unless_it_is_said() -> Non
         differences([of_clients(here, None), of_clients(there, None)])
     (observed,) = differences([of_clients(here, "said"), of_clients(there, "said")])
     assert observed.paired
+
+
+def released(auc: float, seed: int) -> Result:
+    """A release about fresh records."""
+    records = tacit.binormal_scores(300, 900, auc, seed=seed)
+    made = tacit.evaluate(records, tacit.ScoreHistogram("secure-sum", 4.0), seed=seed)
+    return Result.of(made.to_dict(), f"{auc} {seed}")
+
+
+def test_drift_of_two_periods_is_within_its_interval_about_the_population() -> None:
+    """Of 19 pairs from populations that differ as is known, most intervals hold the difference."""
+    releases = [released(0.8 if seed % 2 else 0.75, seed) for seed in range(20)]
+    held = 0
+    for seed, pair in enumerate(pairwise(releases)):
+        moved = Drift.between(*pair).moved
+        assert {"AUC", *CALIBRATION, "population_stability", "kolmogorov_smirnov"} == moved.keys()
+        held += (-0.05 if seed % 2 else 0.05) in moved["AUC"].interval(about="population")
+    assert held >= 16
+
+
+def test_drift_without_a_histogram_says_why() -> None:
+    one = of_clients(FIVE, "spring")
+    moved = Drift.between(one, of_clients(SIX, "autumn")).moved
+    assert moved["AUC"].given
+    assert moved.keys() == {"AUC", "population_stability"}
+    assert moved["population_stability"].reason == "dpauc gives no score histogram"
+    with pytest.raises(ValueError, match="are one and the same result"):
+        Drift.between(one, one)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import tacit
+from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import protocol_kinds
 from tacit.reporting.page import report
@@ -154,7 +155,7 @@ def test_a_run_is_drawn_once_for_a_result(name: str, monkeypatch: pytest.MonkeyP
 
 def test_the_epsilon_of_a_record_is_drawn_where_a_persons_is_spent() -> None:
     made = content("dpauc")
-    spent = {"epsilon": 1.0, "delta": 0.0, "adjacency": "person"}
+    spent = Cost(1.0, adjacency=Adjacency.PERSON).to_dict()
     person = {"records": 4, "epsilon_of_a_record": 0.25}
     page = report([Result.of(changed(made, spent=spent, person=person), "dpauc")])
     (description,) = re.findall(r'<desc id="r0-run-desc">(.*?)</desc>', page)
@@ -168,7 +169,7 @@ def test_the_epsilon_of_a_record_is_drawn_where_a_persons_is_spent() -> None:
 
 def test_the_round_of_incomplete_records_is_said_to_be_one_more() -> None:
     made = content("dpauc")
-    spent = {"epsilon": 0.25, "delta": 0.0, "adjacency": "record"}
+    spent = Cost(0.25, adjacency=Adjacency.RECORD).to_dict()
     missing = {"private": True, "records": 31.0, "privacy_error": 5.7, "interval": [20, 42]}
     traffic = {**made["traffic"], "rounds": made["traffic"]["rounds"] + 1}
     counted = changed(made, missing={**missing, "spent": spent}, traffic=traffic)

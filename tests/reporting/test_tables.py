@@ -61,6 +61,8 @@ def test_a_page_begins_with_what_reviewers_ask_for() -> None:
     assert places == sorted(places)
     for graph in ("smooth", "decision", "distribution"):
         assert f'id="r0-{graph}-title"' in page
+    for said in ('With trust = "each" in the plan', "justify the sample size in the paper"):
+        assert said in page
     assert len(page) < 5 * 2**20
     without = report([result("fedauc")])
     assert "For a reviewer" not in without

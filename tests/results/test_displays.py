@@ -150,6 +150,11 @@ def test_a_roc_curve_is_drawn_on_given_axes() -> None:
     assert display.figure_ is ax.figure
     assert display.roc_auc == result.auc.value
     assert result.plot(ax=drawing.new_axes()) is not ax
+    assert ax.get_legend() is not None
+    small = result.plot(ax=ax.figure.add_axes((0.0, 0.0, 0.4, 0.4)))
+    assert (small.get_legend(), len(small.texts)) == (None, 0)
+    with pytest.raises(TypeError, match=r"got 'calibration'; other .*CalibrationDisplay"):
+        result.plot("calibration")
 
 
 def test_calibration_is_drawn_in_probabilities() -> None:

@@ -21,7 +21,8 @@ def test_an_unprotected_result_says_so() -> None:
     made = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert made["schema"] == "tacit-result/2"
     assert made["noise"] == "none"
-    assert made["spent"] == {"epsilon": None, "delta": 0.0, "adjacency": "none"}
+    unprotected = {"epsilon": None, "delta": 0.0, "adjacency": "none"}
+    assert made["spent"] == unprotected | {"mu": None, "advantage": 1.0}
     assert ("privacy spent", "unlimited: no differential privacy") in result.to_rows()
 
 

@@ -422,7 +422,7 @@ def test_a_cheating_aggregator_is_caught_by_every_party_and_told_one_bit(
         rehearse(clients, protocol)
     assert len(seen) == 1
     assert not caught.value.refusals
-    assert f"party 0, party 1, party 2 declined: {REFUSED}; " in str(caught.value)
+    assert f"all 3 parties declined: {REFUSED}; " in str(caught.value)
     assert not {"disagree", "proof", "session"} & set(str(caught.value).split())
 
 

@@ -1,4 +1,4 @@
-"""A hospital's side: it trains, it scores, and it answers tacit's messages.
+"""A hospital's side: it trains, it scores, and its gate answers tacit's messages.
 
 The node's configuration names the party's file (``party``), as for ``tacit join``. Beside the file
 of scored records that it names, ``train.npz`` and ``test.npz`` hold the hospital's own records.
@@ -10,29 +10,27 @@ from pathlib import Path
 
 import numpy as np
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
-from flwr.clientapp import ClientApp
 from numpy.typing import NDArray
 
 from hospital_training.model import Floats, scores_of, trained
-from tacit.running import flower
+from tacit.flower import GatedApp
 from tacit.running.session.party_file import PartyFile
 
-app = ClientApp()
-app.query("hello")(flower.hello)
-app.query("letter")(flower.answer)
+app = GatedApp(constants={"num-examples": 1}, model="arrays")
 
 
 @app.train()
 def train(message: Message, context: Context) -> Message:
     """A few steps on the hospital's training records.
 
-    What leaves: the new weights and the number of training records, neither of them private.
+    What leaves: the new weights, which are not private. FedAvg wants a number of records to weigh
+    them by; every hospital says 1, and the gate would hold another number.
     """
     features, labels = records_of(context, "train")
     weights = trained(weights_in(message), features, labels.astype(np.float64))
     content = {
         "arrays": ArrayRecord([weights]),
-        "metrics": MetricRecord({"num-examples": labels.size}),
+        "metrics": MetricRecord({"num-examples": 1}),
     }
     return Message(RecordDict(content), reply_to=message)
 
@@ -41,8 +39,7 @@ def train(message: Message, context: Context) -> Message:
 def score(message: Message, context: Context) -> Message:
     """Score the test records with the new model, into the file that tacit's messages are about.
 
-    What leaves: that it is done. FedAvg wants a weight for its mean of metrics; every hospital says
-    1, so that the number of test records stays at home.
+    What leaves: that it is done.
     """
     features, labels = records_of(context, "test")
     scores = scores_of(weights_in(message), features)

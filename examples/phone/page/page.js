@@ -14,7 +14,7 @@ const token = fromHex(location.hash.slice(1));
 const chosen = crypto.getRandomValues(new Uint8Array(1))[0] % messages.length;
 const record = { score: score(messages[chosen].text), label: 0 };
 
-begin();
+await begin();
 
 /** The campaign; its key comes with it, so the page says that the collector is trusted with it. */
 async function opened() {
@@ -23,7 +23,7 @@ async function opened() {
   return openCampaign(text, toHex(Uint8Array.from(atob(key), (letter) => letter.charCodeAt(0))));
 }
 
-function begin() {
+async function begin() {
   find("message").textContent = messages[chosen].text;
   find("message").dataset.index = chosen;
   find("score").textContent = record.score.toFixed(3);
@@ -31,6 +31,8 @@ function begin() {
     `Campaign “${campaign.name}”: epsilon ${campaign.epsilon}; this browser gives at most ` +
     `${LIMITS.epsilon} in ${LIMITS.days} days. Signed by ${campaign.key.slice(0, 16)}…`;
   if (token.length !== 16) return say("To answer you need an invitation: a link that ends in a token.");
+  const before = await device.store.update((memory) => memory.entries[campaign.digest]);
+  if (before?.acknowledged) return say("This browser has answered: its report is stored, and no other leaves.");
   for (const [id, label] of [["spam", 1], ["ham", 0]]) {
     find(id).disabled = false;
     find(id).addEventListener("click", () => answer(label));

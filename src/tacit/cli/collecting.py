@@ -14,12 +14,17 @@ import click
 import numpy as np
 
 from tacit import operating
-from tacit.cli.operating import operator_options
-from tacit.cli.shell import JsonOutput, check_signal, json_option, show
+from tacit.cli.shell import (
+    JsonOutput,
+    OutputFile,
+    check_signal,
+    json_option,
+    operator_options,
+    show,
+)
 from tacit.collecting.campaign import HONEST, Campaign, Terms, evaluation_of, shuffled_of
 from tacit.collecting.folder import Folder, stages_of
 from tacit.collecting.intake import SEAL_EVERY, Intake
-from tacit.output import OutputFile
 from tacit.privacy.exact import words
 from tacit.results.text import as_lines
 

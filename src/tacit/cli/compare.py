@@ -13,11 +13,10 @@ import numpy as np
 import tacit
 from tacit.cli import record_options, sources
 from tacit.cli.setting_options import COMPARISONS, Normalised, SettingsCommand, chosen_protocol
-from tacit.cli.shell import JsonOutput, check_signal, terminable
+from tacit.cli.shell import JsonOutput, PictureFile, check_signal, terminable
 from tacit.data.clients import Clients
 from tacit.data.reading import FileColumns
 from tacit.data.scales import ByFile, by_file
-from tacit.output import PictureFile
 from tacit.protocol.registry import comparison_names
 from tacit.results.displays import draw_comparison
 from tacit.results.text import as_lines
@@ -68,7 +67,7 @@ def compare(
     sources.check_places(vars(columns) | options)
     models = _models(record_options.read_files(asked.files), columns.score, asked.versus)
     picture = None if asked.plot is None else PictureFile(asked.plot)
-    with record_options.printed_doubts():
+    with record_options.printed_doubts(asked.files):
         clients = _read(asked, columns, asked.versus)
     if asked.split is not None:
         clients = record_options.split_clients(clients, asked)

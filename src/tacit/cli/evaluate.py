@@ -17,6 +17,8 @@ from tacit.cli import record_options, sources
 from tacit.cli.setting_options import Normalised, SettingsCommand, as_names, chosen_protocol
 from tacit.cli.shell import (
     JsonOutput,
+    OutputFile,
+    PictureFile,
     check_signal,
     one_or_by_name,
     refuse,
@@ -26,7 +28,6 @@ from tacit.data import units
 from tacit.data.clients import Clients
 from tacit.data.reading import FileColumns
 from tacit.data.scales import ByFile
-from tacit.output import OutputFile, PictureFile
 from tacit.planning.planner import choose
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import kind_of, protocol_for_columns, protocol_names
@@ -273,7 +274,7 @@ def _read(
     asked: SimpleNamespace, protocol: Protocol | None, columns: FileColumns, names: tuple[str, ...]
 ) -> tuple[Protocol | None, Clients]:
     """The clients, and the protocol in a form that they can answer."""
-    with record_options.printed_doubts():
+    with record_options.printed_doubts(asked.files):
         if asked.scores is not None:
             clients = forms.read_classes(asked, columns, names)
         else:

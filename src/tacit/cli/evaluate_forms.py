@@ -15,13 +15,12 @@ import click
 
 import tacit
 from tacit.cli.record_options import ledger_rows, printed_doubts
-from tacit.cli.shell import JsonOutput, check_signal, refuse
+from tacit.cli.shell import JsonOutput, PictureFile, check_signal, refuse
 from tacit.cli.sources import files_in_memory, read_asked, say_left_out, stored_source
 from tacit.data.categories import Groups
 from tacit.data.clients import Clients
 from tacit.data.engines.stored import StoredGroups
 from tacit.data.reading import FileColumns
-from tacit.output import PictureFile
 from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import kind_of
 from tacit.protocol.settings import known_settings
@@ -50,7 +49,7 @@ def evaluate_by_group(
     picture : where to save a picture; None for none.
     output : where the result goes.
     """
-    with printed_doubts():
+    with printed_doubts(asked.files):
         clients, groups = _read_groups(asked, columns, protocol.one_count is not None)
     if not asked.exact:
         say_left_out(clients, asked.names)

@@ -12,14 +12,13 @@ from typing import Any
 import click
 from click.exceptions import Exit
 
-from tacit.cli.shell import as_json, show
+from tacit.cli.shell import OutputFile, as_json, show
 from tacit.ledger import entries
 from tacit.ledger.accounts import Spending
 from tacit.ledger.files import Pages
 from tacit.ledger.ledger import Ledger
-from tacit.output import OutputFile
 from tacit.privacy import composition
-from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.results.text import aligned, unformulated
 
 BROKEN = 1
@@ -29,9 +28,13 @@ summed: holds whatever questions followed from earlier replies, as limits do. ti
 costs were fixed before the first reply. unlimited: what that adjacency hides was shown as it is.
 The same person's records in several data sets spend from all of them."""
 ALL = "(all together)"
-_SPENT = ("summed epsilon", "delta", "tightest epsilon", "delta", "by")
+_SPENT = ("summed epsilon", "delta", "tightest epsilon", "delta", "by", "mu", "advantage")
 BOUND_HEADING = ("data set", "hidden", "debits", *_SPENT)
 _ALLOWED = ("limit epsilon", "delta", "by", "spent epsilon", "delta", "rho")
+ACT_HEADING = ("data set", "plan", "approval", "by", "run", "time")
+KINDS = (entries.DEBIT, entries.REFUSAL, entries.LIMIT, entries.APPROVAL)
+RUN_HEADING = ("data set", "time", "run", "protocol", "debits", "epsilon", "delta", "refused")
+MOST_RUNS = 20
 LIMIT_HEADING = ("data set", "hidden", "period", *_ALLOWED)
 
 
@@ -68,10 +71,17 @@ def show_ledger(path: str, dataset: str | None, delta: float) -> None:
         if dataset is not None and dataset not in names:
             raise click.UsageError(f"the ledger has no data set {dataset!r}")
         chosen = names if dataset is None else [dataset]
-        lines = [*_heading(pages), ""]
-        lines += aligned(_bound_rows(pages, chosen, delta, together=dataset is None))
         limits = [(name, *_limit_cells(each)) for name in chosen for each in pages.spending(name)]
-        lines += ["", *aligned([LIMIT_HEADING, *limits]), "", NOTES]
+        lines = [*_heading(pages), "", *aligned([LIMIT_HEADING, *limits]), ""]
+        runs = _run_rows(pages, chosen)
+        lines += [*aligned([RUN_HEADING, *runs[-MOST_RUNS:]]), ""]
+        if len(runs) > MOST_RUNS:
+            lines[-1:] = [f"the last {MOST_RUNS} of {len(runs)}; all: tacit ledger export", ""]
+        lines += [*aligned(_bound_rows(pages, chosen, delta, together=dataset is None)), ""]
+        acts = [_act_cells(line) for line in pages.lines() if line.kind == entries.APPROVAL]
+        acts = [cells for cells in acts if cells[0] in chosen]
+        lines += [*aligned([ACT_HEADING, *acts]), ""] if acts else []
+        lines.append(NOTES)
     show("\n".join(lines))
 
 
@@ -129,12 +139,15 @@ def set_limit(
       tacit ledger limit budget.db --dataset registry --epsilon 1 --period 24h --adjacency label
     """
     hidden = Adjacency(adjacency)
-    entries.Limit(
-        dataset, epsilon, delta, hidden, period, accounting
-    )  # refused before a file is made
+    # refused before a file is made
+    entries.Limit(dataset, epsilon, delta, hidden, period, accounting)
     with Ledger(path) as ledger:
         receipt = ledger.limit(dataset, epsilon, delta, period, hidden, accounting)
-    show(f"entry {receipt.number}: limit set\nhead {receipt.hash.hex()}")
+        spendings, paid = ledger.spending(dataset), ledger.paid(dataset)
+    of_last = [line.entry.cost for line in paid if line.session == paid[-1].session]
+    last = sum(of_last, NOTHING) if of_last else None
+    left = "\n".join(each.line(last) for each in spendings)
+    show(f"entry {receipt.number}: limit set\n{left}\nhead {receipt.hash.hex()}")
 
 
 @ledger.command("verify")
@@ -189,9 +202,7 @@ def export(path: str, form: str, output: str | None) -> None:
 def _heading(pages: Pages) -> list[str]:
     lines = pages.lines()
     kinds = [line.kind for line in lines]
-    counted = ", ".join(
-        f"{kinds.count(kind)} {kind}s" for kind in (entries.DEBIT, entries.REFUSAL, entries.LIMIT)
-    )
+    counted = ", ".join(f"{kinds.count(kind)} {kind}s" for kind in KINDS)
     span = f"{_day(lines[0])} to {_day(lines[-1])}" if lines else "none yet"
     ahead = sum(line.clock < line.time for line in lines)
     skew = [f"clock    behind the ledger's own time in {ahead} entries"] if ahead else []
@@ -202,6 +213,20 @@ def _heading(pages: Pages) -> list[str]:
         *skew,
         f"head     {pages.head.hex()}",
     ]
+
+
+def _run_rows(pages: Pages, names: Sequence[str]) -> list[Sequence[str]]:
+    """A row a run: its last time, what it debited in all, and how often it was refused."""
+    runs, rows = dict[tuple[str, str], list[entries.Line]](), list[Sequence[str]]()
+    for line in pages.lines():
+        if line.kind in (entries.DEBIT, entries.REFUSAL) and line.dataset in names:
+            runs.setdefault((line.dataset, str(line.session)), []).append(line)
+    for (name, session), lines in runs.items():
+        paid = [line for line in lines if line.kind == entries.DEBIT]
+        sums = [_number(sum(getattr(line, key) for line in paid)) for key in ("epsilon", "delta")]
+        about = (session[:8], str(lines[-1].protocol), str(len(paid)), *sums)
+        rows.append((name, _day(lines[-1]), *about, str(len(lines) - len(paid))))
+    return rows
 
 
 def _bound_rows(
@@ -216,7 +241,8 @@ def _bound_rows(
             bound = composition.bound(history, adjacency, delta)
             costs = (bound.summed, bound.tightest)
             cells = [_number(value) for cost in costs for value in (cost.epsilon, cost.delta)]
-            rows.append((name, adjacency.value, str(bound.releases), *cells, bound.way))
+            attacks = (_number(bound.mu), f"{bound.advantage:.3f}")
+            rows.append((name, adjacency.value, str(bound.releases), *cells, bound.way, *attacks))
     return rows
 
 
@@ -239,6 +265,11 @@ def _limit_cells(spending: Spending) -> tuple[str, ...]:
         _number(spending.delta),
         _number(spending.rho),
     )
+
+
+def _act_cells(line: entries.Line) -> tuple[str, ...]:
+    plan, run = (line.request or b"").hex()[:16], str(line.session or "")[:8]
+    return line.dataset, plan, str(line.reason), str(line.step), run, _day(line)
 
 
 def _number(value: float) -> str:

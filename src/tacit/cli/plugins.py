@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "check": "Find every problem of FILES at once, and say what to do.",
         "evaluate": "Estimate the AUC, or another figure, of the records in FILES, a client each.",
         "compare": "Compare two models by AUC on the records in FILES, a client each.",
+        "drift": "Print how far a model moved from the result EARLIER to LATER, with intervals.",
         "plan": "Predict every fitting protocol's error and traffic, and recommend one.",
         "report": "Turn RESULTS into one page that works offline, or into a table.",
         "simulate": "Simulate a report of the local model for every record in FILES (Parquet).",
@@ -37,12 +38,15 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "init": "Write a commented plan, or a party's own file, into FOLDER to begin with.",
         "invite": "Write an invitation to PLAN for each of SITES, one file to send to each.",
         "admit": "Take sites into PLAN by the ANSWERS that they sent.",
+        "renew": "Renew certificates or an identity key while the old ones still work.",
         "serve": "Start the server of PLAN, and keep it running until interrupted.",
         "run": "Run PLAN once, with the parties that are connected, and print the result.",
         "status": "Show PLAN's server: who is connected, and how the latest runs ended.",
+        "doctor": "Find what is wrong in FOLDER or on the way to the server, and who mends it.",
     },
     "Take part in one": {
         "accept": "Make a site's folder and keys from INVITATION, and the answer that goes back.",
+        "approve": "Show on one page what a plan asks of a site, and approve or revoke it.",
         "join": "Take part with the records that PARTY names, until interrupted.",
         "keys": "Make the keys that are missing in FOLDER, and show their public parts.",
         "ledger": "Show a client's ledger, set its limits, check it, hand it on.",
@@ -63,9 +67,10 @@ MODULES: Mapping[str, str] = {
     **dict.fromkeys(("check", "sql", "plan"), "preparing"),
     **dict.fromkeys(("demo", "simulate"), "simulating"),
     "collect": "collecting",
-    **dict.fromkeys(("init", "invite", "admit", "keys"), "federation.inviting"),
-    **dict.fromkeys(("serve", "run", "status"), "federation.serving"),
-    **dict.fromkeys(("accept", "join"), "federation.site"),
+    **dict.fromkeys(("init", "invite", "admit", "keys", "renew"), "federation.inviting"),
+    **dict.fromkeys(("serve", "run", "status", "doctor"), "federation.serving"),
+    **dict.fromkeys(("accept", "approve", "join"), "federation.site"),
+    "drift": "report",
 }
 """The modules of commands that are in no module of their own name."""
 

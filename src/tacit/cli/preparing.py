@@ -23,7 +23,8 @@ from tacit.cli.sources import counted_once, files_in_memory
 from tacit.data import units
 from tacit.data.check import check_files
 from tacit.data.engines.persons import counted_relation
-from tacit.data.engines.statements import DIALECTS, Relation, counting_statement
+from tacit.data.engines.relations import DIALECTS, Relation
+from tacit.data.engines.statements import counting_statement
 from tacit.data.persons import SEED_BYTES
 from tacit.data.reading import FileColumns
 from tacit.planning.planner import plan as make_plan

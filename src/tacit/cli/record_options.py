@@ -24,7 +24,7 @@ from tacit.data.checking import WEIGHTED
 from tacit.data.clients import Clients
 from tacit.data.columns import RULES, dealt_out
 from tacit.data.engines.opening import files_of, is_address
-from tacit.data.errors import DataError, DataWarning
+from tacit.data.errors import DataError, DataWarning, ProblemError
 from tacit.data.form import DECIMALS, FileForm
 from tacit.data.persons import DIGESTS
 from tacit.data.reading import FileColumns
@@ -273,12 +273,25 @@ def _form_of(
     return {file: by_file.get(file, form) for file in read_files(files)} if by_file else form
 
 
+ALL_AT_ONCE = "; all problems at once: tacit check"
+"""What the first problem of files ends with."""
+
+
 @contextmanager
-def printed_doubts() -> Iterator[None]:
-    """Print doubts about scales, persons and clients on standard error: they are about records."""
+def printed_doubts(files: Sequence[str] = ()) -> Iterator[None]:
+    """Print doubts about scales, persons and clients on standard error: they are about records.
+
+    Parameters
+    ----------
+    files : what is read. An error that is the first one of files names the command for all.
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DataWarning)
-        yield
+        try:
+            yield
+        except ProblemError as error:
+            are_files = files and not any(map(is_address, files))
+            raise DataError(f"{error}{ALL_AT_ONCE if are_files else ''}") from None
     for sentence in dict.fromkeys(str(each.message) for each in caught):
         complain(f"tacit: warning: {sentence}")
 

@@ -1,4 +1,8 @@
-"""``tacit report``: results as a page, a table for a paper, or metadata of a model card."""
+"""Commands that read results: ``tacit report`` and ``tacit drift``.
+
+``tacit report``: results as a page, a table for a paper, or metadata of a model card.
+``tacit drift``: how a model's figures moved between two results.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,12 @@ from collections.abc import Sequence
 
 import click
 
-from tacit.cli.shell import refuse, show
-from tacit.output import OutputFile
+from tacit.cli.shell import JsonOutput, OutputFile, check_signal, json_option, refuse, show
+from tacit.reporting.comparing import Drift
 from tacit.reporting.page import report as report_page
 from tacit.reporting.tables import TASK, as_csv, as_markdown, model_index
 from tacit.results.saved import reading
+from tacit.results.text import as_lines
 
 PAGE = "report.html"
 WRITTEN = {"html": "Report", "csv": "Table", "md": "Table", "model-index": "Metadata"}
@@ -86,3 +91,28 @@ def _made(form: str, paths: Sequence[str], title: str | None, task: str | None) 
     if form == "html":
         return report_page(documents, title)
     return as_csv(documents) if form == "csv" else as_markdown(documents)
+
+
+@click.command()
+@click.argument("earlier", type=click.Path())
+@click.argument("later", type=click.Path())
+@json_option
+def drift(earlier: str, later: str, output: JsonOutput) -> None:
+    """Print how far a model moved from the result EARLIER to LATER, with intervals.
+
+    Both are what `tacit evaluate --json` or `tacit run --json` wrote, of one model in two periods.
+    Nothing is spent. Where both have score histograms, calibration and the shift of the scores
+    (population stability index, Kolmogorov-Smirnov distance) are there, too. An interval about
+    the population that holds zero shows no drift.
+
+    Examples:
+      tacit drift old.json new.json
+
+    Exit status:
+      0  the drift of the figure has an estimate
+      2  an error; one sentence says which
+      3  it has none
+    """
+    drifted = Drift.between(*reading.read_documents((earlier, later), reading.Result.of))
+    output.show(drifted.to_dict(), lambda: as_lines(drifted.to_rows(), ()))
+    check_signal(drifted.has_signal)

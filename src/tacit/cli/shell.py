@@ -1,15 +1,21 @@
-"""The shell's side of the command: help, one-sentence errors, prompt interrupts, printing.
+"""The shell's side of the command: help, one-sentence errors, prompt interrupts, printing, files.
+
+Files that a command writes are checked before anything is spent, and written whole.
 
 Progress on a terminal: how many records are done, how many a second, and how long it takes.
 
 ``--json [FILE]``, in every command: JSON instead of the text, or in FILE in addition to the text.
 The name of FILE must end in ``.json``: in ``--json north.csv`` the file is one of records, which
 nothing may write over.
+
+``--metrics`` and ``--log-format``: what programs that go on running tell who operates them.
 """
 
 from __future__ import annotations
 
+import errno
 import inspect
+import io
 import json
 import logging
 import os
@@ -18,13 +24,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 from click.exceptions import Exit
 
-from tacit import logs
-from tacit.output import OutputFile
+from tacit import operating
+from tacit.extras import matplotlib_figure
 from tacit.protocol import mpc
 from tacit.protocol.settings import suggestion
 from tacit.results.text import escaped
@@ -200,7 +208,7 @@ def show(text: str) -> None:
     this process has a log, every line goes there instead.
     """
     lines = list(map(escaped, text.split("\n")))
-    if all(map(logs.logged, lines)):
+    if all(map(operating.logged, lines)):
         return
     try:
         click.echo("\n".join(lines))
@@ -212,9 +220,15 @@ def show(text: str) -> None:
         ) from None
 
 
+def show_timed(line: str) -> None:
+    """Print a line with the time of this machine, which a log has already."""
+    now = datetime.now().astimezone()
+    show(line if operating.is_logging() else f"{now:%Y-%m-%d %H:%M:%S} {line}")
+
+
 def complain(sentence: str, level: int = logging.WARNING) -> None:
     """Say something in one line on standard error, without control characters."""
-    if not logs.logged(escaped(sentence), level):
+    if not operating.logged(escaped(sentence), level):
         click.echo(escaped(sentence), err=True)
 
 
@@ -269,6 +283,84 @@ def progress_of(records: int, label: str) -> Iterator[Callable[[int], None]]:
             bar.update(done - bar.pos, done)
 
         yield advance
+
+
+PICTURES = (".png", ".svg", ".pdf")
+
+
+class OutputFile:
+    """A file that is checked to be writable beforehand, so that a typo loses no result."""
+
+    def __init__(self, path: str, create_parents: bool = False) -> None:
+        self.path = Path(path)
+        self._target = Path(os.path.realpath(path))
+        self._draft = self._target.parent / f".tacit-{os.getpid()}.part"
+        try:
+            if create_parents:
+                self._target.parent.mkdir(parents=True, exist_ok=True)
+            self._check()
+        except OSError as error:
+            raise self._refusal(error) from None
+
+    def write(self, content: bytes) -> None:
+        """Write all of the content, or leave the path as it was; a device is written directly."""
+        try:
+            if self._is_device:
+                self._target.write_bytes(content)
+                return
+            self._draft.write_bytes(content)
+            self._draft.replace(self._target)
+        except OSError as error:
+            raise self._refusal(error) from None
+        finally:
+            # interrupted or refused, it leaves no draft
+            self._draft.unlink(missing_ok=True)
+
+    def replaces(self, path: str) -> bool:
+        """Whether writing would replace the file of this path."""
+        return self._target == Path(os.path.realpath(path)) and not self._is_device
+
+    @property
+    def _is_device(self) -> bool:
+        return self._target.exists() and not self._target.is_file()
+
+    def _check(self) -> None:
+        if self._target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if self._target.exists() and not os.access(self._target, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        if not self._is_device:
+            self._draft.touch()
+            self._draft.unlink()
+
+    def _refusal(self, error: OSError) -> click.ClickException:
+        return click.ClickException(f"{self.path} cannot be written: {error.strerror or error}")
+
+
+class PictureFile(OutputFile):
+    """A file for a matplotlib figure, in the format of its extension.
+
+    Raises
+    ------
+    ImportError : with the install command, when matplotlib is not installed.
+    """
+
+    def __init__(self, path: str) -> None:
+        if Path(path).suffix.lower() not in PICTURES:
+            raise click.UsageError(f"a picture must end in {', '.join(PICTURES)}, got {path}")
+        matplotlib_figure()  # before anything is computed that could not be drawn
+        super().__init__(path)
+
+    def save(self, figure: Any) -> None:
+        """Write the figure in the format of the path, and say so on standard error."""
+        self.draw(figure)
+        click.echo(f"tacit: saved {self.path}", err=True)
+
+    def draw(self, figure: Any) -> None:
+        """Write the figure in the format of the path, for a command that names it itself."""
+        drawn = io.BytesIO()
+        figure.savefig(drawn, format=self.path.suffix[1:].lower())
+        self.write(drawn.getvalue())
 
 
 OPTION, PRINTED, SUFFIX = "--json", "-", ".json"
@@ -335,3 +427,28 @@ def with_json_value(command: click.Command, args: Sequence[str]) -> list[str]:
         else:
             made.append(f"{OPTION}={PRINTED}" if arg == OPTION else arg)
     return made
+
+
+def operator_options(command: Any) -> Any:
+    """The options of a command, which gets ``metrics``; its log begins before it."""
+    from tacit.running.session.toml_source import host_and_port  # noqa: PLC0415 -- not for --help
+
+    metrics = click.option(
+        "--metrics",
+        metavar="HOST:PORT",
+        callback=lambda context, option, text: host_and_port(text) if text else None,
+        envvar="TACIT_METRICS",
+        show_envvar=True,
+        help="Answer /health and /metrics (Prometheus) at this address, for operators only.",
+    )
+    log_format = click.option(
+        "--log-format",
+        type=click.Choice(operating.FORMATS),
+        callback=lambda context, option, form: operating.log_as(form),
+        expose_value=False,
+        default=operating.PLAIN,
+        envvar="TACIT_LOG_FORMAT",
+        show_envvar=True,
+        help="A log on standard error, with time and level (text, json), that quotes no record.",
+    )
+    return metrics(log_format(command))

@@ -15,12 +15,20 @@ import click
 from tacit import demonstration
 from tacit.cli import record_options
 from tacit.cli.setting_options import SettingsCommand, chosen_protocol
-from tacit.cli.shell import JsonOutput, check_signal, json_option, progress_of, show, terminable
+from tacit.cli.shell import (
+    JsonOutput,
+    OutputFile,
+    PictureFile,
+    check_signal,
+    json_option,
+    progress_of,
+    show,
+    terminable,
+)
 from tacit.cli.sources import files_in_memory
 from tacit.data import units
 from tacit.data.reading import RecordFiles
 from tacit.local import drawing, summing
-from tacit.output import OutputFile, PictureFile
 from tacit.protocol.registry import protocol_names
 from tacit.running.units import suited_to_scores
 

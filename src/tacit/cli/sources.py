@@ -12,12 +12,7 @@ import click
 from tacit.cli.shell import complain, progress_of, refuse
 from tacit.data.clients import Clients
 from tacit.data.columns import check_rule
-from tacit.data.engines.opening import (
-    DatabaseTable,
-    files_of,
-    is_address,
-    stored_clients,
-)
+from tacit.data.engines import opening
 from tacit.data.engines.stored import StoredClients
 from tacit.data.form import PLAIN
 from tacit.data.reading import FileColumns, read_columns
@@ -46,7 +41,7 @@ def check_source(params: Mapping[str, Any]) -> None:
 def check_places(params: Mapping[str, Any]) -> None:
     """Refuse files and a database together, and options that name a part of it without one."""
     files = params["files"]
-    addresses = [file for file in files if is_address(file)]
+    addresses = [file for file in files if opening.is_address(file)]
     if addresses and len(files) > 1:
         raise click.UsageError("a database's address must be the only one of FILES")
     if not addresses and (params["table"], params["query"]) != (None, None):
@@ -77,8 +72,12 @@ def stored_source(
     if any(isinstance(value, Mapping) for value in vars(columns).values()):
         return None
     read, files = columns.of_files("", group, names, scores)[""], asked.files
-    source = DatabaseTable(files[0], asked.table, asked.query) if is_address(files[0]) else files
-    return stored_clients(source, read, only_counts, partial(progress_of, label="records"))
+    source = (
+        opening.DatabaseTable(files[0], asked.table, asked.query)
+        if opening.is_address(files[0])
+        else files
+    )
+    return opening.stored_clients(source, read, only_counts, partial(progress_of, label="records"))
 
 
 def read_asked(asked: SimpleNamespace, columns: FileColumns, *groups: Any, **more: Any) -> Clients:
@@ -101,9 +100,9 @@ def files_in_memory(files: Sequence[str], option: str = IN_MEMORY) -> list[str]:
     click.UsageError : for a database.
     DataError : for a pattern without files.
     """
-    if any(map(is_address, files)):
+    if any(map(opening.is_address, files)):
         raise click.UsageError(f"{option} needs files, not a database")
-    return files_of(files)
+    return opening.files_of(files)
 
 
 def read_source(

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tacit import logs, operating
+from tacit import operating
 from tacit.collecting.campaign import CampaignError, ReportError, evaluation_of
 from tacit.collecting.folder import Folder
 from tacit.collecting.intake import ACCEPTED, Intake
@@ -277,7 +277,7 @@ def serve(app: Starlette, host: str, port: int, certificate: Path | None, key: P
         server_header=False,
         ws="none",
         log_level="warning",
-        log_config=None if logs.is_logging() else uvicorn.config.LOGGING_CONFIG,
+        log_config=None if operating.is_logging() else uvicorn.config.LOGGING_CONFIG,
     )
 
 

@@ -219,14 +219,11 @@ class Pooled:
 
     def of(self, rows: Rows) -> Pooled:
         """The same for some of the replicates."""
-        by_replicate = self.borders is not None and self.borders.ndim > 1
-        return replace(
-            self,
-            borders=self.borders[rows]
-            if by_replicate and self.borders is not None
-            else self.borders,
-            levels={level: counts[rows] for level, counts in self.levels.items()},
-        )
+        borders = self.borders
+        if borders is not None and borders.ndim > 1:
+            borders = borders[rows]
+        levels = {level: counts[rows] for level, counts in self.levels.items()}
+        return replace(self, borders=borders, levels=levels)
 
     def with_round(self, further: Pooled, same_cells: bool) -> Pooled:
         """A further round with what is known already, averaged by inverse variances.
@@ -375,21 +372,21 @@ def _function_covariance(below: Floats, values: Floats, size: float) -> Floats:
 
 
 def hidden_variance(pool: Pooled, auc_error: Floats) -> Floats:
-    """What cells hide where scores are exact and functions are interpolated, shape (R,).
+    """What cells hide of the AUC, shape (R,).
 
     Of records placed at random in a cell of p positives and n negatives, ``p n / 12`` pairs are
-    left open (``estimate``); smooth densities add ``hidden_in_cells``. Where a cell is still
-    concentrated, the fraction of its pairs that positives win is taken as uniform on [0, 1].
+    left open (``estimate``); smooth densities add ``hidden_in_cells``, but in cells of one double.
+    Where a cell is still concentrated, the fraction of its pairs that positives win is taken as
+    uniform on [0, 1]. Ties between edges of linear functions add ``several_variance``.
     """
-    concentrated = pool.concentrated(auc_error)
-    if pool.is_linear:
-        left_open = zoomed_cells.several_variance(
-            pool.counts, pool.cell_error, concentrated | pool.single
-        )
-        return zoomed_cells.lines_variance(pool.counts, concentrated, pool.single) + left_open
-    shares = np.prod(zoomed_cells.shares_of(pool.counts), axis=-2)
-    pairs = np.prod(pool.sizes, axis=-1)
-    placed = np.sum(shares, axis=-1) / 12 / pairs
-    smooth = np.sum(np.where(concentrated, 0.0, zoomed_cells.hidden_in_cells(pool.counts)), axis=-1)
+    concentrated, counts = pool.concentrated(auc_error), pool.counts
+    shares = np.prod(zoomed_cells.shares_of(counts), axis=-2)
+    placed = np.sum(shares, axis=-1) / 12 / np.prod(pool.sizes, axis=-1)
+    left_out = concentrated | pool.single
+    hidden = zoomed_cells.hidden_in_cells(counts, pool.is_linear)
+    smooth = np.sum(np.where(left_out, 0.0, hidden), axis=-1)
     in_concentrations = np.sum(np.where(concentrated, shares, 0.0) ** 2, axis=-1) / 12
-    return placed + curves.HIDDEN_TIES**2 + smooth**2 + in_concentrations
+    by_ties: Floats | float = curves.HIDDEN_TIES**2
+    if pool.is_linear:
+        by_ties = zoomed_cells.several_variance(counts, pool.cell_error, left_out)
+    return placed + by_ties + smooth**2 + in_concentrations

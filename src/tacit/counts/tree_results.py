@@ -11,7 +11,7 @@ import numpy as np
 from tacit.arrays import Floats
 from tacit.counts.cell_areas import COARSE_CELLS, signal_warnings
 from tacit.counts.noisy_areas import Areas, areas, noise_products, sampling_variance
-from tacit.data.errors import DataError
+from tacit.data.errors import check_classes
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EvenScale
 from tacit.privacy.cost import Cost
@@ -70,11 +70,8 @@ def result_from_tree(
     cells = leaves.reshape(*leaves.shape[:-1], 2, -1)
     positives, negatives = cells[..., 0, :], cells[..., 1, :]
     classes = positives.sum(axis=-1), negatives.sum(axis=-1)
-    if noise.exact and min(np.min(classes[0]), np.min(classes[1])) <= 0:
-        raise DataError(
-            "the AUC is undefined without both classes, "
-            f"got {int(classes[0])} positive and {int(classes[1])} negative records"
-        )
+    if noise.exact:
+        check_classes(int(np.min(classes[0])), int(np.min(classes[1])))
     counted = class_variance(cells, noise)
     if known is None:
         made = area_from_tree(cells, noise, axis)

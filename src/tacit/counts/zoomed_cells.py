@@ -157,32 +157,6 @@ def several_variance(counts: Floats, cell_error: float, left_out: NDArray[np.boo
     return np.asarray(chance * np.sum(shares**2, axis=-1) * WON_ERROR**2)
 
 
-def lines_variance(
-    counts: Floats,
-    concentrated: NDArray[np.bool_],
-    single: NDArray[np.bool_],
-) -> Floats:
-    """What cells hide of the AUC where functions are linear between edges, shape (...).
-
-    Of records placed at random in a cell of p positives and n negatives, ``p n / 12`` pairs are
-    left open. Smooth densities add ``hidden_in_cells``. Where a cell is still concentrated, the
-    fraction of its pairs that positives win is taken as uniform on [0, 1].
-
-    Parameters
-    ----------
-    counts : positives, then negatives, shape (..., 2, B).
-    concentrated : cells that hide too much, shape (..., B).
-    single : cells that hold one double, and so hide nothing, shape (B,).
-    """
-    shares = np.prod(shares_of(counts), axis=-2)
-    pairs = np.prod(np.maximum(counts.sum(axis=-1), 1.0), axis=-1)
-    placed = np.sum(shares, axis=-1) / 12 / pairs
-    left_out = concentrated | single
-    smooth = np.where(left_out, 0.0, hidden_in_cells(counts, linear=True)).sum(axis=-1)
-    in_concentrations = np.sum(np.where(concentrated, shares, 0.0) ** 2, axis=-1) / 12
-    return np.asarray(placed + smooth**2 + in_concentrations)
-
-
 def zoomed(
     scale: ScoreScale,
     counts: Floats,

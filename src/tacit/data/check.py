@@ -137,6 +137,8 @@ def _check(
 ) -> FileCheck:
     left_out = [each for each in problems if columns.drop and each.may_be_left_out]
     remaining = [each for each in problems if each not in left_out]
+    if records is not None and records.scores.size and columns.unit is columns.second is None:
+        remaining += _outside(records.scores)
     if remaining or records is None:
         return FileCheck(source, tuple(sorted(remaining, key=lambda each: each.row or 0)))
     return FileCheck(
@@ -164,16 +166,21 @@ def _notes(records: Records, columns: Columns) -> list[str]:
         notes.append(f"all scores are {scores[0]:g}: they order nothing")
     elif different <= min(20, scores.size // 10):
         notes.append(f"only {different} different scores: many records tie")
-    if columns.unit is None and (scores.min() < 0 or scores.max() > 1):
-        notes.append(f"scores are not from 0 to 1; {_likely_unit(scores)}")
     if columns.client is None and _each_twice(records):
         notes.append("every record is there at least twice: were files joined?")
     return notes
 
 
+def _outside(scores: NDArray[np.float64]) -> list[Problem]:
+    """That scores are no probabilities, which they are taken for where no unit is named."""
+    if scores.min() >= 0 and scores.max() <= 1:
+        return []
+    return [Problem("scores are not from 0 to 1", _likely_unit(scores))]
+
+
 def _likely_unit(scores: NDArray[np.float64]) -> str:
     if scores.min() >= 0 and scores.max() <= 100:
-        return "if they are in percent: --unit percent"
+        return "if they are in percent: --unit percent; if any other numbers: --unit real"
     if scores.min() < 0 and np.abs(scores).max() < 50:
         return "if they are log-odds: --unit log-odds; if any other numbers: --unit real"
     return f"name what they are: --unit, one of {', '.join(UNITS[1:])}"

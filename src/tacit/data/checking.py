@@ -45,7 +45,10 @@ def as_scores(values: ArrayLike, called: str = SCORES) -> NDArray[np.float64]:
         reason = re.sub(r"np\.str_\((.*)\)$", r"\1", str(error))
         raise DataError(f"{called} must be numbers: {reason}") from None
     if scores.ndim != 1:
-        raise DataError(f"{called} must have one axis, got shape {scores.shape}")
+        remedy = (
+            "; of probabilities of both classes pass p[:, 1]" if scores.shape[1:] == (2,) else ""
+        )
+        raise DataError(f"{called} must have one axis, got shape {scores.shape}{remedy}")
     rounded = np.abs(scores) >= ROUNDED
     if raw.dtype.kind in "iu" and rounded.any():
         first = int(np.argmax(rounded))

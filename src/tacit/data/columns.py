@@ -146,18 +146,11 @@ def _is_number(kind: pa.DataType) -> bool:
     return bool(is_number or is_text(kind))
 
 
-def _is_label(kind: pa.DataType) -> bool:
-    return _is_number(kind) or bool(pa.types.is_boolean(kind))
-
-
-def _is_id(kind: pa.DataType) -> bool:
-    return is_text(kind) or bool(pa.types.is_integer(kind))
-
-
-_NUMBERS, _IDS = (_is_number, "numbers"), (_is_id, "integers or strings")
+_NUMBERS = _is_number, "numbers"
+_IDS = lambda kind: is_text(kind) or pa.types.is_integer(kind), "integers or strings"
 HELD: dict[str, tuple[Callable[[pa.DataType], bool], str]] = {
     "score": _NUMBERS,
-    "label": (_is_label, "0/1, booleans or words"),
+    "label": (lambda kind: _is_number(kind) or pa.types.is_boolean(kind), "0/1, booleans or words"),
     "client": _IDS,
     "second": _NUMBERS,
     "group": _IDS,
@@ -376,7 +369,9 @@ def _numbers(
     form : how they are written, where they are text.
     unit : what they are; None where that is not said.
     """
-    text = _plain_numbers(column, form) if is_text(column.type) else column
+    # Arrow's floats of decimals are off by a last digit, those of their texts are not
+    exact = column.cast(pa.string()) if pa.types.is_decimal(column.type) else column
+    text = _plain_numbers(column, form) if is_text(column.type) else exact
     try:
         cast = text.cast(pa.float64(), safe=False)
         no_number = np.zeros(len(text), dtype=np.bool_)
@@ -388,9 +383,10 @@ def _numbers(
     if not finite.all():
         missing = ~finite & absent(column)
         location.refuse_missing(missing, column, name)
+        no_number &= ~_refuse_header(column, name, no_number, location)
         _refuse_no_numbers(column, no_number & ~missing, called, form, location)
         remedy = ENDS_OF_LOG_ODDS if unit == LOG_ODDS else ""
-        infinite = ~finite & ~missing & ~no_number
+        infinite = np.isinf(numbers)
         location.refuse(infinite, column, f"{called} must be finite", remedy)
         numbers = np.where(finite, numbers, 0.0)
     location.refuse(_rounded(numbers, column), column, f"{called} {MUST_BE_EXACT}")
@@ -400,6 +396,18 @@ def _numbers(
         wrong = outside(numbers, unit) & finite
         location.refuse(wrong, column, must, advice="name another --unit")
     return numbers
+
+
+def _refuse_header(
+    column: Any, name: str, wrong: NDArray[np.bool_], location: Location
+) -> NDArray[np.bool_]:
+    """Refuse records that repeat the header, as joined files do; which they are."""
+    if not (wrong.any() and is_text(column.type)):
+        return np.zeros_like(wrong)
+    again = wrong & _mask(pc.equal(pc.utf8_trim_whitespace(column), name))
+    unquoted = pa.nulls(len(column))
+    location.refuse(again, unquoted, "the line repeats the header", "delete it")
+    return again
 
 
 def _refuse_no_numbers(
@@ -461,6 +469,7 @@ def _labels(
     labels = of_word[encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
     wrong = labels == forms.NO_LABEL
     if wrong.any():
+        wrong &= ~_refuse_header(column, name, wrong, location)
         missing = wrong & absent(column)
         location.refuse_missing(missing, column, name)
         must, remedy = forms.label_requirement(values, form, negative)

@@ -12,6 +12,10 @@ class DataError(ValueError):
     """Records that cannot be evaluated; the message names the location and the value."""
 
 
+class ProblemError(DataError):
+    """The first problem of records where others may follow, which a check lists all at once."""
+
+
 class DataWarning(UserWarning):
     """Doubts about records, for their owner's screen."""
 

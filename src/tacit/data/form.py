@@ -202,7 +202,9 @@ def label_requirement(
     """
     if form.positive:
         words = " or ".join(map(repr, form.positive))
-        return f"labels must be {words} or one other word, here {negative!r}", ""
+        are_numbers = {canonical(value) for value in values} <= {"0", "1"}
+        remedy = "where a file has 0 and 1: --positive FILE=1" if are_numbers else ""
+        return f"labels must be {words} or one other word, here {negative!r}", remedy
     different = {canonical(value): str(value).strip() for value in values}
     for word in MISSING_WORDS & different.keys():
         del different[word]

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tacit.arrays import Integers
+from tacit.data import tables
 from tacit.data.categories import Categories, Groups, is_permuted
 from tacit.data.clients import Clients
 from tacit.data.columns import (
@@ -33,18 +34,6 @@ from tacit.data.form import LIKELY_NEGATIVE, PLAIN, FileForm
 from tacit.data.persons import spread_persons, warn_of_spread
 from tacit.data.ragged import client_order
 from tacit.data.scales import ByFile, Units, by_file, check_scales, in_one_unit, units_of
-from tacit.data.tables import (
-    BATCH_ROWS,
-    Location,
-    Problem,
-    Table,
-    extension_of,
-    file_names,
-    opened_table,
-    parquet_file,
-    refuse_twice,
-    unchanging,
-)
 from tacit.data.units import converted
 
 FilePath = str | os.PathLike[str]
@@ -103,7 +92,7 @@ class FileColumns:
             units_of(sources, self.unit),
             strict=True,
         )
-        refuse_twice(sources)
+        tables.refuse_twice(sources)
         shared = (self.client, self.second, group, self.person)
         return {
             source: Columns(scores or (score,), label, *shared, drop, form, unit, tuple(classes))
@@ -243,7 +232,7 @@ def _check_classes(scores: tuple[str, ...], names: Sequence[str]) -> None:
         )
 
 
-def clients_of_table(table: Table, columns: Columns) -> Clients:
+def clients_of_table(table: tables.Table, columns: Columns) -> Clients:
     """Clients of a frame, or of the answer of a database.
 
     Parameters
@@ -272,11 +261,13 @@ def read_columns(columns: Mapping[str, Columns]) -> tuple[Clients, Any]:
     DataError : as ``read`` does.
     """
     for source in columns:
-        extension_of(source)
+        tables.extension_of(source)
     return together({source: read_file(source, each) for source, each in columns.items()}, columns)
 
 
-def read_file(source: str, columns: Columns, problems: list[Problem] | None = None) -> Records:
+def read_file(
+    source: str, columns: Columns, problems: list[tables.Problem] | None = None
+) -> Records:
     """The records of one file.
 
     Parameters
@@ -289,7 +280,7 @@ def read_file(source: str, columns: Columns, problems: list[Problem] | None = No
     ------
     DataError : as ``read`` does.
     """
-    with opened_table(source, columns.form, columns.names, problems is not None) as table:
+    with tables.opened_table(source, columns.form, columns.names, problems is not None) as table:
         return records_of(table, columns, problems)
 
 
@@ -310,7 +301,7 @@ def together(records: Mapping[str, Records], columns: Mapping[str, Columns]) -> 
     _refuse_strange_words(records)
     parts = [
         clients_of_records(records[source], columns[source], source, (name,))
-        for source, name in zip(sources, file_names(sources), strict=True)
+        for source, name in zip(sources, tables.file_names(sources), strict=True)
     ]
     clients = [part for part, _ in parts]
     if first.label is not None:
@@ -499,11 +490,13 @@ class RecordFiles:
     def _batches(self, group: RowGroup, start: int, stop: int) -> Iterator[Records]:
         """The records of a group that are in a range."""
         names, place = self.columns.names, group.start
-        with unchanging(group.file), parquet_file(group.file) as file:
-            for batch in file.iter_batches(BATCH_ROWS, row_groups=[group.index], columns=names):
+        with tables.unchanging(group.file), tables.parquet_file(group.file) as file:
+            for batch in file.iter_batches(
+                tables.BATCH_ROWS, row_groups=[group.index], columns=names
+            ):
                 low, high = max(start - place, 0), min(stop - place, batch.num_rows)
                 if low < high:
-                    location = Location(group.file, group.before + place - group.start + low)
+                    location = tables.Location(group.file, group.before + place - group.start + low)
                     yield decoded(batch.slice(low, high - low), self.columns, location)
                 place += batch.num_rows
                 if place >= stop:
@@ -512,8 +505,12 @@ class RecordFiles:
 
 def _group_sizes(file: str, columns: Columns) -> list[int]:
     """The numbers of records of a file's row groups."""
-    with unchanging(file), parquet_file(file) as opened:
+    with tables.unchanging(file), tables.parquet_file(file) as opened:
         schema = opened.schema_arrow
-        readable(Table(file, schema.names, lambda names: iter(()), schema), columns, Location(file))
+        readable(
+            tables.Table(file, schema.names, lambda names: iter(()), schema),
+            columns,
+            tables.Location(file),
+        )
         metadata = opened.metadata
         return [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
-from tacit.data.errors import DataError
+from tacit.data.errors import DataError, ProblemError
 from tacit.data.form import (
     DROPPED,
     SEPARATORS,
@@ -104,6 +104,7 @@ class Location:
     line_of : the line on which a record begins, by its number from 1; None for no lines.
     rows : which of them the batch holds, shape (rows,); None for all.
     problems : where all wrong values are listed; None where the first one is an error.
+    remedy : what to do about a record without a value.
 
     Examples
     --------
@@ -116,6 +117,7 @@ class Location:
     line_of: Callable[[int], int | None] | None = None
     rows: NDArray[np.int64] | None = None
     problems: list[Problem] | None = None
+    remedy: str = DROPPED
 
     def row(self, index: int) -> str:
         """The location of a record of the batch; ``index`` counts from 0."""
@@ -153,23 +155,25 @@ class Location:
         quoted = _quoted(value) if value.is_valid else ""
         if self.problems is None:
             got = f", got {quoted}" if quoted else ""
-            raise DataError(with_remedy(f"{must}{got} in {self.row(first)}", remedy))
+            raise ProblemError(with_remedy(f"{must}{got} in {self.row(first)}", remedy))
         number = self._number(first)
         what = f"{must}: {quoted}" if quoted else must
         rows, line = int(np.count_nonzero(wrong)), self.line_of and self.line_of(number)
-        self.problems.append(Problem(what, remedy or advice, rows, number, line, may_be_left_out))
+        problem = Problem(what, remedy or advice, rows, number, line, may_be_left_out)
+        if problem not in self.problems:
+            self.problems.append(problem)
 
     def refuse_missing(
-        self, wrong: NDArray[np.bool_], values: Any, name: str, remedy: str = DROPPED
+        self, wrong: NDArray[np.bool_], values: Any, name: str, remedy: str | None = None
     ) -> None:
         """Refuse records without a value of a column, or list them."""
-        must = f"column {name!r} has no value"
+        must, remedy = f"column {name!r} has no value", self.remedy if remedy is None else remedy
         self.refuse(wrong, values, must, remedy, "fill it in", may_be_left_out=remedy == DROPPED)
 
     def refuse_whole(self, wrong: str, advice: str, line: int | None = None) -> None:
         """Refuse the whole source, or list that."""
         if self.problems is None:
-            raise DataError(with_remedy(wrong, advice))
+            raise ProblemError(with_remedy(wrong, advice))
         self.problems.append(Problem(wrong, advice, line=line))
 
     def _number(self, index: int) -> int:
@@ -349,16 +353,20 @@ class _TextFile:
         """A file with the separator of its form, if that is named.
 
         Else it is the usual one or, where the header has all wanted columns with another only, that
-        one.
+        one. Where it has them with none, it is the one that gives most columns.
         """
         line = _first_line(source, extension, closing)
         usual = "\t" if extension.startswith(".tsv") else ","
         first, *others = [form.separator] if form.separator else [usual, *SEPARATORS]
-        for mark in (first, *(mark for mark in others if mark in line)):
-            header = tuple(next(csv.reader([line], delimiter=mark), []))
+        headers = {
+            mark: tuple(next(csv.reader([line], delimiter=mark), []))
+            for mark in (first, *(mark for mark in others if mark in line))
+        }
+        for mark, header in headers.items():
             if {name.strip() for name in header}.issuperset(wanted):
                 return cls(source, extension, mark, header)
-        return cls(source, extension, first, tuple(next(csv.reader([line], delimiter=first), [])))
+        mark = max(headers, key=lambda each: len(headers[each]))
+        return cls(source, extension, mark, headers[mark])
 
     def table(self, closing: ExitStack, skips: bool) -> Table:
         """Its columns as text; names are without spaces around."""

@@ -11,9 +11,9 @@ from functools import lru_cache
 from operator import add, sub
 from typing import NamedTuple
 
-from tacit.ledger.entries import DEBIT, LIMIT, MICROSECOND, Chain, Entry, Limit, Line
+from tacit.ledger.entries import APPROVAL, DEBIT, LIMIT, MICROSECOND, Chain, Entry, Limit, Line
 from tacit.privacy import composition
-from tacit.privacy.cost import Adjacency, Cost
+from tacit.privacy.cost import UNPROTECTED, Adjacency, Cost
 
 UNIT = 2**100
 """Number of parts of 1 in which costs are added: whole numbers of parts, rounded up, have exact
@@ -90,6 +90,35 @@ class Spending:
     rho: float
     unlimited: int
 
+    def runs_left(self, cost: Cost) -> int | None:
+        """How many more runs of a cost basic composition allows; None for any number."""
+        limit = self.limit
+        if math.isinf(limit.epsilon):
+            return None
+        unknown = cost.adjacency is None
+        run_cost = UNPROTECTED if unknown else composition.restated(cost, limit.adjacency)
+        if self.unlimited or math.isinf(run_cost.epsilon):
+            return 0
+        shares = [(limit.epsilon - self.epsilon, run_cost.epsilon)]
+        shares.append((limit.delta - self.delta, run_cost.delta))
+        counts = [math.floor(left / each + 1e-9) for left, each in shares if each > 0]
+        return max(0, min(counts)) if counts else None
+
+    def line(self, cost: Cost | None) -> str:
+        """What the limit allows, what is spent, and for how many runs of a cost that is enough.
+
+        No number of runs is said where the cost is None.
+        """
+        limit = self.limit
+        span = "" if limit.period is None else f" in any {limit.period.days} days"
+        allowed = f"epsilon {limit.epsilon:g}{span} at {limit.adjacency.value} adjacency"
+        line = f"allows {allowed}; {self.epsilon:g} spent"
+        if cost is None:
+            return line
+        enough = self.runs_left(cost)
+        left = "any number of runs" if enough is None else f"{enough} more run{'s' * (enough != 1)}"
+        return f"{line}; enough for {left}"
+
 
 @dataclass
 class Window:
@@ -131,6 +160,7 @@ class Accounts:
         self.debits_of: defaultdict[str, list[Line]] = defaultdict(list)
         self.names: dict[bytes, str] = {}
         self.refused: set[tuple[str, str]] = set()
+        self.approvals: list[Line] = []
         self._costs: dict[Cost, Cost] = {}
 
     def take(self, lines: Iterable[Line]) -> None:
@@ -146,6 +176,8 @@ class Accounts:
                 self._take_limit(line.limit)
             elif line.kind == DEBIT:
                 self._take_debit(line, line.entry)
+            elif line.kind == APPROVAL:
+                self.approvals.append(line)
             else:
                 self.refused.add((line.entry.session, line.entry.step))
 

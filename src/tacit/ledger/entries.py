@@ -19,12 +19,17 @@ from typing import Literal, cast, get_args, get_type_hints
 
 from tacit.privacy.cost import Adjacency, Cost
 
-Kind = Literal["debit", "limit", "refusal"]
+Kind = Literal["debit", "limit", "refusal", "approval"]
+Act = Literal["drafted", "revoked", "answered"]
 Accounting = Literal["basic", "zcdp"]
 
 DEBIT: Kind = "debit"
 LIMIT: Kind = "limit"
 REFUSAL: Kind = "refusal"
+APPROVAL: Kind = "approval"
+DRAFTED: Act = "drafted"
+REVOKED: Act = "revoked"
+ANSWERED: Act = "answered"
 ACCOUNTINGS: tuple[Accounting, ...] = ("basic", "zcdp")
 
 DIGEST_BYTES = 32
@@ -326,6 +331,8 @@ def _is_sound(line: Line) -> bool:
     try:
         if line.kind == LIMIT:
             return bool(line.limit)
+        if line.kind == APPROVAL:
+            return line.reason in get_args(Act) and len(line.request or b"") == DIGEST_BYTES
         return line.kind in {DEBIT, REFUSAL} and bool(line.entry)
     except ValueError:
         return False

@@ -16,6 +16,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Self
 
@@ -264,6 +265,22 @@ class Pages:
         """What was spent under every limit of a data set, in its window up to now."""
         with self._read():
             return self._accounts.spending(dataset, microseconds(clock))
+
+    def paid(self, dataset: str) -> list[entries.Line]:
+        """The debits of a data set that cost something, in order."""
+        lines = [line for line in self.lines() if line.kind == entries.DEBIT and line.epsilon]
+        return [line for line in lines if line.dataset == dataset]
+
+    def approvals(self, dataset: str, plan: bytes) -> list[entries.Line]:
+        """What became of the approvals of a plan for a data set, in order (``Ledger.approve``)."""
+        with self._read():
+            acts = self._accounts.approvals
+            return [act for act in acts if (act.dataset, act.request) == (dataset, plan)]
+
+    def now(self, clock: Clock = time.time) -> datetime:
+        """The ledger's time, which is never before its last entry, whatever the clock says."""
+        with self._read():
+            return entries.instant(self._accounts.chain.moment(microseconds(clock)))
 
     @contextlib.contextmanager
     def _read(self) -> Iterator[None]:

@@ -23,7 +23,7 @@ from tacit.crypto import multisets
 from tacit.ledger import entries
 from tacit.ledger.accounts import Spending
 from tacit.ledger.files import Clock, Pages, keyed_digest, microseconds, open_to_read, open_to_write
-from tacit.privacy.cost import NOTHING, Adjacency, Cost
+from tacit.privacy.cost import NOTHING, Adjacency, Cost, amount_line
 
 WRITE = f"INSERT INTO entries VALUES ({', '.join('?' * len(entries.COLUMNS))})"  # noqa: S608
 
@@ -139,6 +139,27 @@ class Ledger(Pages):
         said = vars(limit) | {"adjacency": adjacency.value, "period": span}
         with self._write() as clock:
             return self._append(entries.LIMIT, clock, **said)
+
+    def approve(
+        self, act: entries.Act, dataset: str, plan: bytes, who: str, session: str | None = None
+    ) -> entries.Receipt:
+        """Write down what became of the approval of a plan; nothing is spent.
+
+        Parameters
+        ----------
+        act : an approval was drafted or revoked, or a run under it was answered first.
+        dataset : the data set's name.
+        plan : SHA-256 of the plan.
+        who : the names of those who signed or revoked.
+        session : the run that is answered.
+
+        Raises
+        ------
+        LedgerError : where the ledger cannot be written or does not verify.
+        """
+        said = {"dataset": dataset, "request": plan, "step": who, "session": session}
+        with self._write() as clock:
+            return self._append(entries.APPROVAL, clock, epsilon=0.0, delta=0.0, reason=act, **said)
 
     def debit(self, entry: entries.Entry, last: bytes | None = None) -> entries.Receipt:
         """Write a cost down; on disk when this returns, so that the reply may leave after it.
@@ -292,15 +313,15 @@ class Ledger(Pages):
 
 
 def _excess_message(entry: entries.Entry, passed: Spending) -> str:
-    """For the owner: what was asked, what is spent and what the limit is."""
-    limit, cost = passed.limit, entry.cost
-    budget = "without limit" if np.isinf(cost.epsilon) else f"epsilon {cost.epsilon:g}"
+    """For the owner: what the limit is, what is spent, and what was asked."""
+    limit, cost, zcdp = passed.limit, entry.cost, passed.limit.accounting == "zcdp"
+    budget = amount_line(cost.epsilon, cost.delta).replace("epsilon inf", "epsilon without limit")
     at = f"at {cost.adjacency.value} adjacency" if cost.adjacency else "at no adjacency"
-    span = "" if limit.period is None else f" in {limit.period}"
+    span = "" if limit.period is None else f" per {str(limit.period).removesuffix(', 0:00:00')}"
     lost = f", {passed.unlimited} debits without limit" if passed.unlimited else ""
+    rho = f" (rho {passed.rho:g}, by zcdp)" if zcdp else ""
     return (
-        f"{entry.protocol} asks data set {entry.dataset!r} to spend {budget}, delta {cost.delta:g} "
-        f"{at}; its limit{span} is epsilon {limit.epsilon:g}, delta {limit.delta:g} at "
-        f"{limit.adjacency.value} adjacency ({limit.accounting}), of which epsilon "
-        f"{passed.epsilon:g}, delta {passed.delta:g}, rho {passed.rho:g}{lost} are spent"
+        f"limit {amount_line(limit.epsilon, limit.delta)}{span} at {limit.adjacency.value} "
+        f"adjacency, {amount_line(passed.epsilon, passed.delta)}{rho}{lost} spent; "
+        f"{entry.protocol} asks data set {entry.dataset!r} for {budget} more {at}"
     )

@@ -57,7 +57,9 @@ def in_processes(workers: int) -> Summing:
 
     def summed(function: Callable[[int], Integers], blocks: int, progress: Progress) -> Integers:
         context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(min(workers, blocks), context, initializer=_leave_interrupts)
+        # Ctrl-C reaches all processes of a terminal: the first one ends the others
+        ignored = signal.SIGINT, signal.SIG_IGN
+        pool = ProcessPoolExecutor(min(workers, blocks), context, signal.signal, ignored)
         try:
             return _added(_results(pool, function, iter(range(blocks)), workers), progress)
         finally:
@@ -89,11 +91,6 @@ def _added(counts: Iterable[Integers], progress: Progress) -> Integers:
         total = total + more
         progress(1)
     return total
-
-
-def _leave_interrupts() -> None:
-    """Ctrl-C reaches all processes of a terminal: the first one ends the others."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def column_counts(

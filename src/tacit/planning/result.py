@@ -168,6 +168,9 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
+NO_BIAS = 1e-9
+"""A smaller bias is rounding, and shown as 0."""
+
 HEADINGS = ("protocol", "epsilon hides", "error", "plausible", "bias", "bytes", "rounds", "s")
 
 
@@ -354,7 +357,7 @@ def _row(candidate: Candidate) -> tuple[str, ...]:
         HIDES[candidate.adjacency],
         error,
         _range(*candidate.error_range),
-        f"{forecast.bias:+.1g}",
+        f"{forecast.bias if abs(forecast.bias) > NO_BIAS else 0:+.1g}",
         f"{traffic.bytes_per_client:,}",
         str(traffic.rounds),
         f"{traffic.seconds:.0f}",

@@ -120,6 +120,7 @@ class Bound:
     summed : epsilons and deltas added up. True whatever the releases' costs depended on.
     tightest : the smallest computed epsilon, with its delta; ``summed`` where that is the smallest.
     way : how ``tightest`` was computed: "basic", "zcdp" or "pld".
+    mu : of Gaussian differential privacy, where costs were fixed; infinite where there is none.
 
     Notes
     -----
@@ -134,6 +135,14 @@ class Bound:
     summed: Cost
     tightest: Cost
     way: Way
+    mu: float
+
+    @property
+    def advantage(self) -> float:
+        """The largest advantage of an attack, by the smallest of the bounds."""
+        # 2 Phi(mu/2) - 1, by the trade-off function of mu (Dong, Roth and Su, Eq. 6)
+        by_mu = math.erf(self.mu / math.sqrt(8.0))
+        return min(self.summed.advantage, self.tightest.advantage, by_mu)
 
 
 def bound(history: Mapping[Cost, int], adjacency: Adjacency, delta: float = 1e-6) -> Bound:
@@ -161,7 +170,11 @@ def bound(history: Mapping[Cost, int], adjacency: Adjacency, delta: float = 1e-6
     ]
     composed = {way: compose(spent, delta, way) for way in ways_of(spent, delta)}
     best = min(composed, key=lambda way: composed[way].epsilon)
-    return Bound(adjacency, sum(history.values()), composed["basic"], composed[best], best)
+    # the mu of all is the root of the sum of squares (Dong, Roth and Su, Cor. 3.3), and that of the
+    # summed epsilons
+    root = math.sqrt(sum(times * restatements[cost].mu ** 2 for cost, times in history.items()))
+    mu = min(root, composed["basic"].mu)
+    return Bound(adjacency, sum(history.values()), composed["basic"], composed[best], best, mu)
 
 
 @lru_cache(maxsize=256)

@@ -10,9 +10,12 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import lru_cache
 from importlib import import_module
+from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
+
+from tacit.arrays import Floats
 
 
 class Adjacency(Enum):
@@ -151,12 +154,76 @@ class Cost:
         hiding = (Adjacency.RECORD, Adjacency.PERSON)
         return self.adjacency in hiding and math.isfinite(self.epsilon)
 
+    def misses(self, false_alarms: Floats) -> Floats:
+        """The least rates of misses of an attack at these rates of false alarms.
+
+        An attacker decides by all that is released whether a record counted. Dong, Roth and Su
+        (arXiv 1905.02383, Eq. 5), after Wasserman and Zhou 2010.
+
+        Examples
+        --------
+        >>> Cost(math.log(3.0)).misses(np.array([0.0, 0.25, 1.0])).round(2).tolist()
+        [1.0, 0.25, 0.0]
+        """
+        growth = math.exp(min(self.epsilon, MAX_BUDGET))
+        # f(a) = max(0, 1 - delta - e^epsilon a, e^-epsilon (1 - delta - a))
+        steep, flat = 1 - self.delta - growth * false_alarms, 1 - self.delta - false_alarms
+        return np.maximum(np.maximum(steep, flat / growth), 0.0)
+
+    @property
+    def equal_errors(self) -> float:
+        """The rate at which an attack's least misses are as many as its false alarms."""
+        return (1 - self.delta) / (1 + math.exp(min(self.epsilon, MAX_BUDGET)))
+
+    @property
+    def advantage(self) -> float:
+        """The largest difference of hits and false alarms of an attack; 1 if nothing is protected.
+
+        Examples
+        --------
+        >>> round(Cost(1.0).advantage, 3), Cost(math.inf).advantage
+        (0.462, 1.0)
+        """
+        return 1 - 2 * self.equal_errors
+
+    @property
+    def mu(self) -> float:
+        """The mu of Gaussian differential privacy that epsilon gives; infinite with a delta.
+
+        The trade-off function of epsilon is two lines from (0, 1) and (1, 0) to their fixed point
+        ``equal_errors``. That of mu is convex, with the same ends and the fixed point Phi(-mu/2)
+        (Dong, Roth and Su, Eq. 5 and 6): where the fixed points agree it is nowhere above the
+        lines. With a delta some outputs may show everything, which no mu allows.
+
+        Examples
+        --------
+        >>> round(Cost(1.0).mu, 3), Cost(1.0, 1e-6).mu
+        (1.232, inf)
+        """
+        if self.delta or self.epsilon > MAX_BUDGET:
+            return math.inf
+        return abs(2 * NormalDist().inv_cdf(self.equal_errors))  # no -0.0
+
+    @property
+    def attacks(self) -> str:
+        """What the cost leaves to an attacker, in one line.
+
+        Examples
+        --------
+        >>> Cost(1.0).attacks, Cost(1.0, 1e-6).attacks
+        ('advantage at most 0.462, mu 1.232', 'advantage at most 0.462, no mu as delta is above 0')
+        """
+        mu = "no mu as delta is above 0" if math.isinf(self.mu) else f"mu {self.mu:.3f}"
+        return f"advantage at most {self.advantage:.3f}, {mu}"
+
     def to_dict(self) -> dict[str, float | str | None]:
-        """The cost as the ``spent`` entry of a result; an unbounded epsilon is written as null."""
+        """The cost as the ``spent`` entry of a result; what is unbounded is written as null."""
         return {
             "epsilon": self.epsilon if math.isfinite(self.epsilon) else None,
             "delta": self.delta,
             "adjacency": self.adjacency.value if self.adjacency else "none",
+            "mu": self.mu if math.isfinite(self.mu) else None,
+            "advantage": self.advantage,
         }
 
 

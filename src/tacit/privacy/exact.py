@@ -133,16 +133,23 @@ def _word_table(scale: float, share: Fraction) -> tuple[Words, int]:
     """
     base, chance, places = _first_chance(scale, share, WORD + GUARD)
     entries = math.ceil((REACH + 3 * float(share)) * scale) + REACH
-    indices = np.arange(1, entries, dtype=Extended)
-    steps = (indices - 1 + Extended(share.numerator) / Extended(share.denominator)) / indices
+    chances = np.empty(entries, dtype=Extended)
+    chances[0] = _extended(chance, places)
+    # all in one array: noise of a large scale has a table of millions
+    indices, steps = np.arange(1, entries, dtype=Extended), chances[1:]
+    np.subtract(indices, 1, out=steps)
+    steps += Extended(share.numerator) / Extended(share.denominator)
+    steps /= indices
     steps *= _extended(base, places)
-    chances = np.multiply.accumulate(np.concatenate([[_extended(chance, places)], steps]))
-    below = np.minimum(np.add.accumulate(chances), np.nextafter(Extended(1), Extended(0)))
+    del indices
     relative = float(np.finfo(Extended).eps) / 2
-    error = 1.01 * 8 * (below.size + 1) * relative
+    error = 1.01 * 8 * (entries + 1) * relative
     if chances[0] < np.finfo(Extended).tiny:
         error = 0.5
-    return np.ldexp(below, WORD).astype(np.uint64), math.ceil(error * 2**WORD) + 1
+    below = np.multiply.accumulate(chances, out=chances)
+    np.add.accumulate(below, out=below)
+    np.minimum(below, np.nextafter(Extended(1), Extended(0)), out=below)
+    return np.ldexp(below, WORD, out=below).astype(np.uint64), math.ceil(error * 2**WORD) + 1
 
 
 def _extended(number: int, places: int) -> Any:

@@ -49,7 +49,7 @@ from tacit.privacy.exact import MAX_SHARED_SCALE
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, PolyaShare
 from tacit.privacy.noise import NoiseSource
 from tacit.protocol import steps
-from tacit.protocol.steps import ClientState, Participation, Query, Reply, Step, View, everybody
+from tacit.protocol.steps import ClientState, Query, Reply, Step, View
 from tacit.protocol.trust import Each, SecureSum, trust_of
 from tacit.results.figure import Figure
 from tacit.results.server_result import ServerResult
@@ -140,7 +140,6 @@ under ``View.EACH`` those of each client, shape (..., *shape, K); int64."""
 def release(
     fields: Declared,
     *,
-    participates: Participation = everybody,
     admits: Admission | None = None,
     once: bool = False,
 ) -> Callable[[Counting], Step]:
@@ -150,7 +149,6 @@ def release(
     ----------
     fields : what the step releases, from the query alone. It also checks the query: what it raises
         declines it.
-    participates : which records the numbers depend on; all by default.
     admits : notes what the run has spent, before anything is counted; what it raises declines the
         query. None where the declaration alone says what may be asked.
     once : whether a run has one answer (``Step``).
@@ -186,7 +184,6 @@ def release(
         answer.__module__ = counting.__module__
         return steps.step(
             cost=lambda clients, query, state: cost_of(query.protocol, agreed(query)),
-            participates=participates,
             sums=lambda query: layout_of(agreed(query)),
             shares=planned_clients,
             bounds=lambda query: bounds_of(agreed(query), query),
@@ -360,14 +357,13 @@ def conducted(protocol: Any, clients: int) -> Generator[Query, Reply, ServerResu
 def _received(query: Query, reply: Reply) -> Sums:
     """What the reply to a query for a release tells the server."""
     protocol, fields = query.protocol, query.step.fields(query)
+    sums = {name: np.asarray(reply[name], dtype=np.float64) for name in fields}
     if query.view is View.EACH:
-        received = {name: np.asarray(reply[name], dtype=np.float64) for name in fields}
         for name, each in fields.items():
-            _check_believable(name, received[name], each)
-        clients = answered = next(iter(received.values())).shape[-1]
-        sums = {name: each.sum(axis=-1) for name, each in received.items()}
+            _check_believable(name, sums[name], each)
+        clients = answered = next(iter(sums.values())).shape[-1]
+        sums = {name: each.sum(axis=-1) for name, each in sums.items()}
     else:
-        sums = {name: np.asarray(reply[name], dtype=np.float64) for name in fields}
         clients = planned_clients(query)
         answered = answered_clients(reply, clients)
     noises = noises_of(trust_of(protocol), answered, clients)

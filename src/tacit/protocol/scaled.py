@@ -42,7 +42,8 @@ def check_scores_in_unit_interval(clients: Clients) -> None:
         raise DataError(
             "scores must be in [0, 1] where they are probabilities, "
             f"got {wrong[0]} in {wrong[1]}; name their "
-            "unit (--unit percent, --unit log-odds, or --unit real for any other numbers), "
+            "unit (--unit percent, --unit log-odds, or --unit real for any other numbers; in "
+            'Python unit="log-odds" and so on), '
             "or map them by public bounds, never by the data's own minimum and maximum"
         )
 

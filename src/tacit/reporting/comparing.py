@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tacit.metrics import errors
-from tacit.results.estimate import Estimate
+from tacit.results.curves.histogram import Histogram
+from tacit.results.estimate import MEANING, Estimate, bounds_line, estimate_line, measure_of
+from tacit.results.measures.catalogue import label
+from tacit.results.measures.distances import drift_between
 from tacit.results.parts import difference
 from tacit.results.saved import reading
 
@@ -123,3 +126,83 @@ def _difference(first: reading.Result, second: reading.Result) -> Difference:
 def _reused(result: reading.Result) -> bool:
     """Whether a private protocol spent nothing, as it does with labels that were flipped before."""
     return result.content["spent"]["epsilon"] == 0
+
+
+CALIBRATION = ("calibration_intercept", "calibration_slope", "observed_over_expected", "brier")
+"""The figures of calibration whose drift is told."""
+SHIFTS = {
+    "population_stability": "shift of scores (population stability index)",
+    "kolmogorov_smirnov": "shift of scores (Kolmogorov-Smirnov)",
+}
+"""Distances between both releases' scores, which are never below 0."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How a model's figures and scores moved between two results about different records.
+
+    Parameters
+    ----------
+    figure : the results' figure.
+    moved : the later less the earlier, by figure, and the shifts of the scores. What cannot be
+        known has the reason.
+    """
+
+    figure: str
+    moved: Mapping[str, Estimate]
+
+    @classmethod
+    def between(cls, earlier: reading.Result, later: reading.Result) -> Drift:
+        """The drift of the results' figure, of ``CALIBRATION`` where both have it, and of scores.
+
+        Both noises, and both samplings about the population, are independent, so their variances
+        add. Calibration's intervals are normal; the scores' drift is that of ``drift_between``.
+
+        Raises
+        ------
+        ValueError : for one result given twice, and results of different figures.
+        """
+        if earlier.content["fingerprint"] == later.content["fingerprint"]:
+            raise ValueError(f"{earlier.label} and {later.label} are one and the same result")
+        if earlier.figure != later.figure:
+            raise ValueError(f"one is a {earlier.figure}, the other a {later.figure}")
+        figure = str(later.figure)
+        moved = {figure: _difference(earlier, later).estimate}
+        contents = earlier.content, later.content
+        first, second = (each.get("measures", {}) for each in contents)
+        for name in CALIBRATION:
+            if name in first and name in second:
+                one, other = map(reading.estimate_of, (first[name], second[name]))
+                unknown = next((each.reason for each in (one, other) if not each.given), None)
+                made = difference(other, one).within((-math.inf, math.inf))
+                moved[name] = made if unknown is None else Estimate.absent(unknown)
+        without = [each["protocol"]["name"] for each in contents if "histogram" not in each]
+        try:
+            if without:
+                raise ValueError(f"{without[0]} gives no score histogram")
+            releases = [Histogram.restored(each["histogram"]) for each in contents]
+            return cls(figure, moved | vars(drift_between(*releases)))
+        except ValueError as error:
+            return cls(figure, moved | {"population_stability": Estimate.absent(str(error))})
+
+    @property
+    def has_signal(self) -> bool:
+        """Whether the drift of the figure has an estimate."""
+        return self.moved[self.figure].given
+
+    def to_dict(self) -> dict[str, Any]:
+        """The drift as JSON holds it."""
+        entries = {name: measure_of(estimate) for name, estimate in self.moved.items()}
+        return {"figure": self.figure, "drift": entries}
+
+    def to_rows(self) -> list[tuple[str, str]]:
+        """The drift as labelled lines, with both intervals."""
+        rows = []
+        for name, estimate in self.moved.items():
+            sign = "" if name in SHIFTS else "+"
+            line = estimate_line(estimate, sign)
+            if estimate.given:
+                bounds = estimate.interval(about="population")
+                line += f", (population) {bounds_line(bounds, sign)}"
+            rows.append((SHIFTS.get(name, f"drift of {label(name)}"), line))
+        return [*rows, ("intervals", f"these records: {MEANING}")]

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
+import numpy as np
+
+from tacit.privacy.cost import Cost
 from tacit.reporting.words import KEY, decimal, has_essentials, threshold_text
 from tacit.results.estimate import Estimate
 from tacit.results.parts import COLUMNS
@@ -250,6 +253,8 @@ def pictures_of(result: Result, prefix: str) -> Iterator[Graph]:
             yield drawn(content, prefix)
     for place, (name, curve) in enumerate(content.get("curves", {}).items()):
         yield _banded(name, curve, f"{prefix}-curve-{place}")
+    if content["spent"]["epsilon"]:
+        yield _trade_off(content["spent"], prefix)
 
 
 def reviewed(content: Mapping[str, Any]) -> list[str]:
@@ -412,6 +417,32 @@ def _banded(name: str, curve: Mapping[str, Any], mark: str) -> Graph:
         round_ticks(min(ends, default=0.0), max(ends, default=1.0)),
     )
 
+
+def _trade_off(spent: Mapping[str, Any], prefix: str) -> Graph:
+    """The misses of the best attack over its false alarms, and of guessing."""
+    cost = Cost(spent["epsilon"], spent["delta"])
+    # the corner of the curve is one of the places
+    alarms = np.unique([*np.linspace(0.0, 1.0, TRADE_OFF_POINTS), cost.equal_errors])
+    missed = cost.misses(alarms)
+    return Graph(
+        f"{prefix}-trade-off",
+        "What an attacker can tell",
+        "The least rate of misses over the rate of false alarms of an attacker who tells whether "
+        "a record counted. On the dashed line the attacker guesses.",
+        "False alarms of an attacker",
+        "Misses",
+        [
+            Series("line", "best attack", list(zip(alarms.tolist(), missed.tolist(), strict=True))),
+            Series("reference", "guessing", [(0.0, 1.0), (1.0, 0.0)]),
+        ],
+        "No attack on what a client sent is below the line, whatever its author knows. The nearer "
+        "it is to the dashed one, the less there is to tell.",
+        (("False alarms", alarms.tolist()), ("Misses", missed.tolist())),
+    )
+
+
+TRADE_OFF_POINTS = 21
+"""False alarms at which the trade-off of an attack is drawn, besides its corner."""
 
 HEADINGS = {
     "false_positive_rate": "False-positive rate",

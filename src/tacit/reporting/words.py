@@ -8,7 +8,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 from tacit.privacy import composition
-from tacit.privacy.cost import HIDDEN, cost_line
+from tacit.privacy.cost import HIDDEN, Cost, cost_line
 from tacit.privacy.shuffling import Shuffled
 from tacit.reporting.comparing import Difference
 from tacit.results.estimate import Estimate, Interval, bounds_line, decimals, higher_of
@@ -169,7 +169,8 @@ def _meaning_of(spent: Mapping[str, Any]) -> str:
     chance = f", but for a chance of {delta:g}" if delta else ""
     return (
         f"That keeps deniable {unit}. Somebody who thought it a coin toss before, and sees all "
-        f"that a client sent, is at most {sure} afterwards{chance}."
+        f"that a client sent, is at most {sure} afterwards{chance}. An attack has an "
+        f"{Cost(epsilon, delta).attacks}."
     )
 
 

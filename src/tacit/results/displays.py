@@ -26,6 +26,10 @@ ACCENT, BAND, MARK = "#17568f", "#bcd6ee", "#b3470a"
 """The colours of the light page of a report (``reporting/templates/page.css``)."""
 
 
+SMALL = 4.0, 0.9
+"""Inches that axes with a legend and a caption are wide and high."""
+
+
 def new_axes(width: float = 6.0, height: float = 6.6) -> Any:
     """Fresh matplotlib axes that need no screen.
 
@@ -55,8 +59,20 @@ def styled(axes: Any) -> None:
         name.set_color(INK)
 
 
+def is_small(axes: Any) -> bool:
+    """Whether a legend and a caption would not fit into axes, as of several in one figure."""
+    extent = axes.get_window_extent()
+    return min(extent.width / SMALL[0], extent.height / SMALL[1]) < float(axes.figure.dpi)
+
+
 def titled(axes: Any, title: str, caption: str) -> None:
-    """A title at the left, and below it what a reader must know to use the picture alone."""
+    """A title at the left, and below it what a reader must know to use the picture alone.
+
+    Small axes have a small title alone.
+    """
+    if is_small(axes):
+        axes.set_title(title, loc="left", color=INK, fontsize=9)
+        return
     lines = caption.count("\n") + 1
     axes.set_title(title, loc="left", color=INK, fontsize=13, fontweight="bold", pad=8 + 13 * lines)
     place = {"xy": (0, 1), "xytext": (0, 5), "textcoords": "offset points"}
@@ -66,7 +82,12 @@ def titled(axes: Any, title: str, caption: str) -> None:
 
 
 def legend(axes: Any, below: bool = False) -> None:
-    """A legend without a frame, where anything is named: in the corner or below the figure."""
+    """A legend without a frame, where anything is named: in the corner or below the figure.
+
+    Small axes have none.
+    """
+    if is_small(axes):
+        return
     handles, labels = axes.get_legend_handles_labels()
     form = {"frameon": False, "fontsize": 9, "labelcolor": INK}
     if handles and below and axes.figure.get_layout_engine() is not None:

@@ -50,6 +50,9 @@ CERTAIN_RANGE = "certain range (these records)"
 
 RECORDS_ERROR = "standard error (these records)"
 
+MEANING = "noise alone; the population adds sampling"
+"""What both intervals are about, in their rows."""
+
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
@@ -265,7 +268,7 @@ class Estimate:
             if all(map(math.isfinite, bounds))
         ]
         if math.isfinite(self.standard_error) and not self.certain:
-            rows.append((RECORDS_ERROR, f"{self.standard_error:.2e}"))
+            rows.append((RECORDS_ERROR, f"{self.standard_error:.2e}; {MEANING}"))
         return rows
 
     @property

@@ -195,6 +195,38 @@ class Evaluation:
         """Whether there is an estimate at all; False when the noise left none."""
         return math.isfinite(self.estimate.value)
 
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The figures as numbers by name, for programs that keep metrics of runs.
+
+        They are the figure (``auc``), the ends of its 95 % interval about these records and about
+        the population, its standard error about these records, what was spent (``epsilon``,
+        ``delta``), and how many clients took part. What is not known, or is infinite, has no entry:
+        without noise there is no ``epsilon``.
+
+        Examples
+        --------
+        >>> import tacit
+        >>> clients = tacit.Clients.from_arrays([0.1, 0.9], [0, 1], ["north", "south"])
+        >>> tacit.evaluate(clients, tacit.ExactAUC()).metrics["auc"]
+        1.0
+        """
+        figure = Figure.of(self.figure).key
+        low, high = self.estimate.interval()
+        population = self.estimate.interval(about="population")
+        known = {
+            figure: self.estimate.value,
+            f"{figure}_low": low,
+            f"{figure}_high": high,
+            f"{figure}_population_low": population.low,
+            f"{figure}_population_high": population.high,
+            f"{figure}_standard_error": self.estimate.standard_error,
+            "epsilon": self.spent.epsilon,
+            "delta": self.spent.delta,
+            "clients": self.clients,
+        }
+        return {name: float(value) for name, value in known.items() if math.isfinite(value)}
+
     def to_dict(self) -> dict[str, Any]:
         """The result as the command's JSON, which follows the published schema.
 
@@ -372,6 +404,8 @@ class Evaluation:
     def _privacy_rows(self) -> list[tuple[str, str]]:
         """What was spent, and what is said besides it."""
         rows = [("privacy spent", cost_line(self.spent.to_dict(), "a client"))]
+        if math.isfinite(self.spent.epsilon):
+            rows.append(("attacks", self.spent.attacks))
         if self.per_person:
             person = composition.person_line(self.per_person, self.spent.epsilon)
             rows.append(("unit of privacy", person))
@@ -415,7 +449,13 @@ class Evaluation:
         Raises
         ------
         ImportError : when matplotlib is not installed.
+        TypeError : for a word, with the other ways to draw.
         """
+        if isinstance(ax, str):
+            raise TypeError(
+                f"plot takes matplotlib axes, got {ax!r:.60}; other ways to draw: "
+                "tacit.RocCurveDisplay and tacit.CalibrationDisplay, each .from_result(result)"
+            )
         return import_module("tacit.results.displays").draw_evaluation(self, ax)
 
     def _repr_html_(self) -> str:

@@ -100,7 +100,8 @@ def class_too_small(smaller: float, error: float) -> str:
     """
     return (
         f"not enough signal at this epsilon: {_estimated(smaller, error)}, and a figure needs at "
-        f"least {MIN_CLASS_SIZE_IN_ERRORS:g} standard errors"
+        f"least {MIN_CLASS_SIZE_IN_ERRORS:g} standard errors; `tacit check` and "
+        "tacit.check_files count a file's positives before anything is spent"
     )
 
 

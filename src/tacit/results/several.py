@@ -305,6 +305,8 @@ class GroupedEvaluation:
         if self.left_out is not None:
             rows += self.left_out.to_rows()
         rows.append(("privacy spent", _spent(self.spent)))
+        if math.isfinite(self.spent.epsilon):
+            rows.append(("attacks", self.spent.attacks))
         return rows
 
     def _repr_html_(self) -> str:

@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tacit.protocol as tp
-from tacit.data.clients import Clients
 from tacit.data.errors import DataWarning
 from tacit.ledger.entries import Entry, request_digest
 from tacit.ledger.ledger import Ledger
@@ -78,7 +77,7 @@ class Setup:
     ledger : the file that a run that is no simulation debits; None for none.
     """
 
-    clients: Clients
+    clients: tp.Clients
     inside: NDArray[np.bool_] | None
     source: tp.NoiseSource
     per_person: int
@@ -86,13 +85,13 @@ class Setup:
     federation: str | None
     engine: Engine
     ledgers: Ledgers
-    given: Clients
+    given: tp.Clients
     ledger: str | os.PathLike[str] | None
 
     @classmethod
     def of(
         cls,
-        clients: Clients,
+        clients: tp.Clients,
         protocol: tp.Protocol,
         seed: int | None = None,
         *,
@@ -295,7 +294,7 @@ class Setup:
 
 
 def repeat(
-    clients: Clients, protocol: tp.Protocol, times: int, seed: int | None = None
+    clients: tp.Clients, protocol: tp.Protocol, times: int, seed: int | None = None
 ) -> NDArray[np.float64]:
     """The estimates of many independent simulated evaluations, shape (times,).
 
@@ -313,7 +312,7 @@ def repeat(
 
 
 def repeat_results(
-    clients: Clients, protocol: tp.Protocol, times: int, seed: int | None = None
+    clients: tp.Clients, protocol: tp.Protocol, times: int, seed: int | None = None
 ) -> tp.ServerResult:
     """As ``repeat``, with every repetition's own errors and class sizes."""
     check_given(clients, protocol)
@@ -322,17 +321,17 @@ def repeat_results(
     return replicate(clients, protocol, times, seed)
 
 
-def exact_auc(clients: Clients) -> float:
+def exact_auc(clients: tp.Clients) -> float:
     """The exact AUC of all clients' records, which is not private."""
     return auc(clients.scores, clients.labels)
 
 
-def _check_records(clients: Clients) -> None:
+def _check_records(clients: tp.Clients) -> None:
     if clients.records < 2:
         raise tp.DataError(f"an evaluation needs at least two records, got {clients.records}")
 
 
-def noise_source(clients: Clients, seed: int | None, engine: str = "ideal") -> tp.NoiseSource:
+def noise_source(clients: tp.Clients, seed: int | None, engine: str = "ideal") -> tp.NoiseSource:
     """Simulated noise where a seed or clients that do not exist ask for it, else the system's.
 
     Clients in separate processes draw noise from the system where no seed is given.
@@ -348,7 +347,7 @@ def noise_name(source: tp.NoiseSource) -> str:
     return "simulated" if isinstance(source, tp.SimulatedNoise) else "none"
 
 
-def simulation_warnings(clients: Clients, source: tp.NoiseSource) -> tuple[str, ...]:
+def simulation_warnings(clients: tp.Clients, source: tp.NoiseSource) -> tuple[str, ...]:
     """What a result says where nothing is protected."""
     if clients.simulated:
         return (
@@ -370,7 +369,7 @@ def check_given(
     TypeError : naming the type that was given.
     ValueError : for a seed together with a noise source.
     """
-    if not isinstance(clients, Clients):
+    if not isinstance(clients, tp.Clients):
         raise TypeError(
             f"clients must be tacit.Clients, got {type(clients).__name__}: make them by "
             "tacit.Clients.from_frame(frame, client=COLUMN), from_arrays(scores, labels, ids), or "
@@ -457,7 +456,7 @@ def counting_protocol(protocol: tp.Protocol, epsilon: float) -> tp.Protocol:
     return made
 
 
-def left_out_in_result(clients: Clients, exact: bool) -> LeftOut | None:
+def left_out_in_result(clients: tp.Clients, exact: bool) -> LeftOut | None:
     """What a result without a noisy count says of incomplete records; None where none may be.
 
     Parameters

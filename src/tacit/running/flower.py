@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,7 @@ try:
     from flwr.app import Array, ArrayRecord, ConfigRecord, Context, Message, RecordDict
     from flwr.clientapp import ClientApp
     from flwr.serverapp import Grid, ServerApp
+    from flwr.supercore.inflatable.inflatable_utils import pull_objects
 except ImportError:
     raise ImportError(
         "running a federation needs flwr; install it with: pip install 'tacit[federation]'"
@@ -110,8 +111,8 @@ class Nodes:
                 speaker.wait(time.monotonic(), lambda: self._waiting(self._absent(), ends))
                 time.sleep(wait_after(time.monotonic() - since, MAX_POLL_SECONDS))
                 continue
-            greeted |= new
-            self._greet(new, max(ends - time.monotonic(), 1.0), speaker, opening)
+            left = min(ends - time.monotonic(), self._attempt)
+            greeted |= self._greet(new, max(left, 1.0), speaker, opening)
         if len(self.node_of) < self._plan.min_clients:
             raise RunError(
                 f"{self._plan.min_clients} parties are needed, and {len(self.node_of)} came within "
@@ -129,15 +130,19 @@ class Nodes:
         return f"waiting for {', '.join(names)}, {left:.0f} s left"
 
     def _greet(
-        self, nodes: Iterable[int], timeout: float, speaker: Speaker, opening: Opening | None
-    ) -> None:
-        ends = time.monotonic() + timeout
+        self, nodes: Set[int], timeout: float, speaker: Speaker, opening: Opening | None
+    ) -> set[int]:
+        """Greet nodes, and give those that answered; a greeting that was lost is sent again."""
+        ends, answered = time.monotonic() + timeout, set[int]()
         messages = [self._message(node, HELLO, self._hello(node, opening)) for node in nodes]
 
         for reply in self._exchange(
             messages, timeout, speaker, lambda: self._waiting(self._absent(), ends)
         ):
             node = reply.metadata.src_node_id
+            if node not in nodes:  # the server's own word that parts of a reply were lost
+                continue
+            answered.add(node)
             words = dict(reply.content[SAID]) if reply.has_content() else {}
             problem = self._problem(words)
             if problem is None:
@@ -148,6 +153,7 @@ class Nodes:
                     self._take_one(opening[0], place, reply)
             else:
                 self._tell(f"{self._names.get(node, 'a node')} does not take part: {problem}")
+        return answered
 
     def _hello(self, node: int, opening: Opening | None) -> Any:
         """The greeting of a node, with its party's first message where there is one."""
@@ -185,25 +191,27 @@ class Nodes:
 
         def unanswered() -> str:
             names = map(self._name, coordinator.waiting)
-            return f"round {coordinator.round}: {self._waiting(names, ends)}"
+            return f"{coordinator.place}: {self._waiting(names, ends)}"
 
-        for _ in range(1 + self._plan.retries):
+        again: list[str] = []
+        for attempt in range(1 + self._plan.retries):
             waiting = [index for index in coordinator.waiting if index in self.node_of]
             if not waiting:
                 break
+            again += map(self._name, waiting if attempt else ())
             going = [
                 self._message(self.node_of[index], MESSAGE, enclosed(messages[index]))
                 for index in waiting
             ]
-            timeout = self._plan.deadline / (1 + self._plan.retries)
-            replies = self._exchange(going, timeout, speaker, unanswered)
+            replies = self._exchange(going, self._attempt, speaker, unanswered)
             self._take(coordinator, replies)
         silent = coordinator.waiting
         answered = len(messages) - len(silent)
         sent = sum(len(message) for message in messages.values())
-        missing = f"; no response: {', '.join(map(self._name, silent))}" if silent else ""
+        missing = f"; asked again: {', '.join(again)}" if again else ""
+        missing += f"; no response: {', '.join(map(self._name, silent))}" if silent else ""
         self._tell(
-            f"round {coordinator.round}: {answered} of {len(messages)} parties answered in "
+            f"{coordinator.place}: {answered} of {len(messages)} parties answered in "
             f"{time.monotonic() - started:.1f} s, {sent:,} bytes down, "
             f"{sum(self.received.values()):,} up so far{missing}"
         )
@@ -213,10 +221,14 @@ class Nodes:
     ) -> Iterator[Any]:
         """Send messages and give replies as they come, until all have or the time is over.
 
+        A reply whose parts have not come by then, as its node lost the connection, is as good as
+        none: Flower waits hours for them.
+
         Flower's own ``send_and_receive`` looks for replies every three seconds. This looks more
         often; a server of this package answers a look when a reply is there, after a second at the
         latest, and the next look follows at once.
         """
+        pull_objects.__kwdefaults__.update(max_time=seconds, backoff_cap=MAX_POLL_SECONDS)
         ends, waiting = time.monotonic() + seconds, set(self._grid.push_messages(messages))
         since = time.monotonic()
         while waiting:
@@ -252,6 +264,11 @@ class Nodes:
     def _message(self, node: int, kind: str, content: Any) -> Any:
         lifetime = self._plan.deadline * 2
         return Message(content, dst_node_id=node, message_type=kind, ttl=lifetime)
+
+    @property
+    def _attempt(self) -> float:
+        """Seconds after which a message that went unanswered is sent again."""
+        return self._plan.deadline / (1 + self._plan.retries)
 
     def _name(self, index: int) -> str:
         return self._plan.parties[index].name

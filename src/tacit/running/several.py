@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 import tacit.protocol as tp
 from tacit.data.categories import Groups
 from tacit.data.checking import as_scores
-from tacit.data.clients import Clients
 from tacit.metrics.ranking import auc
 from tacit.privacy import composition
 from tacit.privacy.cost import worst_case
@@ -23,8 +22,8 @@ from tacit.running import evaluating, simulation, spending
 
 
 def compare(
-    first: Clients,
-    second: Clients | ArrayLike | None,
+    first: tp.Clients,
+    second: tp.Clients | ArrayLike | None,
     protocol: tp.Protocol,
     seed: int | None = None,
     *,
@@ -115,11 +114,11 @@ def compare(
     )
 
 
-def _together(first: Clients, second: Clients | ArrayLike | None) -> Clients:
+def _together(first: tp.Clients, second: tp.Clients | ArrayLike | None) -> tp.Clients:
     """The first model's records with the second model's scores as second values."""
     if second is None:
         return first
-    if not isinstance(second, Clients):
+    if not isinstance(second, tp.Clients):
         return replace(first, second=as_scores(second, "the second model's scores"))
     same = np.array_equal(first.offsets, second.offsets) and first.names == second.names
     if not same:
@@ -133,7 +132,7 @@ def _together(first: Clients, second: Clients | ArrayLike | None) -> Clients:
     return replace(first, second=second.scores)
 
 
-def _exact(clients: Clients) -> tuple[float, float]:
+def _exact(clients: tp.Clients) -> tuple[float, float]:
     second = clients.scores if clients.second is None else clients.second
     return auc(clients.scores, clients.labels), auc(second, clients.labels)
 
@@ -146,7 +145,7 @@ READ_OFF = (
 
 
 def evaluate_groups(
-    clients: Clients,
+    clients: tp.Clients,
     groups: Groups,
     protocol: tp.Protocol,
     seed: int | None = None,
@@ -267,7 +266,7 @@ def _tells_classes(protocol: tp.Protocol) -> bool:
     return math.isinf(cost.epsilon) or cost.adjacency is tp.Adjacency.SCORE
 
 
-def _lacks_a_class(clients: Clients, protocol: tp.Protocol) -> bool:
+def _lacks_a_class(clients: tp.Clients, protocol: tp.Protocol) -> bool:
     """Whether these records have no figure; asked only for what is not private."""
     return protocol.needs_both_classes and clients.positives in (0, clients.records)
 

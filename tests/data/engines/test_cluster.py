@@ -18,7 +18,8 @@ import pytest
 import tacit
 from tacit.data.engines import cluster as clusters
 from tacit.data.engines.opening import from_table
-from tacit.data.engines.statements import SPARK, Relation, counting_statement
+from tacit.data.engines.relations import SPARK, Relation
+from tacit.data.engines.statements import counting_statement
 from tacit.data.persons import PersonWarning
 from tacit.privacy.noise import NoNoise
 from tests.classified import GROUPS

@@ -16,7 +16,8 @@ import tacit
 from tacit.data.clients import Clients
 from tacit.data.engines.connections import DuckDBEngine, parquet_table
 from tacit.data.engines.counts_file import CountedRecords, read_counts
-from tacit.data.engines.statements import DUCKDB, Relation, counting_statement
+from tacit.data.engines.relations import DUCKDB, Relation
+from tacit.data.engines.statements import counting_statement
 from tacit.data.engines.stored import StoredClients
 from tacit.data.errors import DataError
 from tacit.protocol.conversation import Protocol

@@ -66,6 +66,15 @@ def test_counts_by_group_are_summed_in_other_cells() -> None:
     assert int(counted.positives) == ALL.positives
 
 
+@pytest.mark.parametrize("kind", [pa.int64(), pa.string()])
+def test_public_groups_come_in_the_order_of_memory(kind: pa.DataType, tmp_path: Path) -> None:
+    wards = pa.array(np.arange(60) % 3 + 9).cast(kind)
+    table = pa.table({"score": np.arange(60) / 60, "label": np.arange(60) % 2, "ward": wards})
+    stored = from_database(database(tmp_path / "a.duckdb", table), "scored", group="ward")
+    expected = tacit.Groups.from_arrays(wards.to_numpy(zero_copy_only=False)).names
+    assert stored.category_names == expected
+
+
 def counted(file: Path, arguments: tuple[str, ...]) -> Result:
     """The result of ``tacit evaluate --counts`` on what DuckDB answers to ``tacit sql``."""
     named = ("--protocol", "grouped-histogram", "--group-names", "x,y,z")

@@ -101,6 +101,14 @@ def test_a_warehouse_gives_the_figures_of_records_in_memory(
     check_sums(stored, memory, zoomed_scale(), 16)
 
 
+@pytest.mark.slow
+def test_the_id_of_the_only_client_is_no_sql(file: Path) -> None:
+    """Two quotation marks in a text are none to Spark."""
+    alone = RECORDS.set_column(2, "site", pa.array(["it's"] * RECORDS.num_rows))
+    pq.write_table(alone, file)
+    check_counted(clients_of(on_spark(file), client="site", person="who"), in_order(alone), 2)
+
+
 def test_a_party_reads_a_warehouse_at_an_address(tmp_path: Path) -> None:
     address = f"ibis+{database(tmp_path / 'a.duckdb', RECORDS)}"
     assert from_database(address, "main.scored", client="site").names == in_order(RECORDS).names

@@ -130,10 +130,15 @@ def test_other_persons_are_refused_uncounted(change: str, message: str, tmp_path
         from_database(database(tmp_path / "a.duckdb", ALL, change), "scored", **BY)
 
 
-def test_persons_at_two_clients_are_counted_on_the_screen(tmp_path: Path) -> None:
-    moved = "UPDATE scored SET site = 'z' WHERE rowid = (SELECT min(rowid) FROM scored)"
-    with pytest.warns(PersonWarning, match="^1 person with records at two clients or more"):
-        from_database(database(tmp_path / "a.duckdb", ALL, moved), "scored", **BY)
+def test_persons_at_two_clients_are_counted_on_the_screen(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """At each of them as many records count as of others."""
+    sites = pc.if_else(pc.less(ALL["score"], 0.5), "z", ALL["site"])
+    moved = ALL.set_column(2, "site", sites)
+    with pytest.warns(PersonWarning, match="^57 persons with records at two clients or more"):
+        stored, memory = opened("duckdb", moved, tmp_path, request), in_order(moved)
+    check_counted(stored, memory, 1)
 
 
 def test_groups_at_hand_of_records_in_a_database_are_refused(tmp_path: Path) -> None:

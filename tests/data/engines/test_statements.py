@@ -1,7 +1,8 @@
-"""Statements: each text is held by a file, and a tree finds the cells that NumPy finds."""
+"""Statements: each text is held by a file, and trees and arrays find the cells that NumPy finds."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -11,13 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data.engines.pieces import LARGEST, least_scores
-from tacit.data.engines.statements import (
-    DIALECTS,
-    DUCKDB,
-    Relation,
-    cell_expression,
-    counting_statement,
-)
+from tacit.data.engines.relations import DIALECTS, DUCKDB, Dialect, Relation
+from tacit.data.engines.statements import counting_statement, searched
 from tacit.data.errors import DataError
 from tacit.metrics.cells.score_scale import SCALES, named_scale
 
@@ -35,16 +31,21 @@ def test_the_text_of_every_dialect_is_held_by_a_file(name: str) -> None:
     assert made == (GOLDEN / f"{name}.sql").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("dialect", [DUCKDB, replace(DUCKDB, array="[{numbers}][1 + {place}]")])
 @given(
-    st.lists(st.one_of(NUMBERS, st.just(-np.inf), st.just(np.inf)), min_size=1, max_size=40),
+    st.lists(
+        st.one_of(st.sampled_from([-1e308, 1e308, 5e-324, -np.inf, np.inf]), NUMBERS), min_size=1
+    ),
     st.lists(NUMBERS, min_size=1, max_size=50),
 )
-def test_a_tree_finds_the_cells_of_a_search(edges: list[float], scores: list[float]) -> None:
+def test_trees_and_arrays_find_the_cells_of_a_search(
+    dialect: Dialect, edges: list[float], scores: list[float]
+) -> None:
     ascending = np.sort(np.array(edges))
     tried = np.array([*scores, *ascending[np.isfinite(ascending)]])
-    tree = cell_expression("s", ascending, DUCKDB)
     listed = ", ".join(f"({DUCKDB.literal(score)})" for score in tried)
-    found = CONNECTION.execute(f"SELECT {tree} FROM (VALUES {listed}) AS t(s)").fetchall()
+    source, cell = searched(f"(VALUES {listed}) AS t(score)", ascending, dialect, "1")
+    found = CONNECTION.execute(f"SELECT {cell} FROM {source}").fetchall()
     assert [row[0] for row in found] == np.searchsorted(ascending, tried, side="right").tolist()
 
 

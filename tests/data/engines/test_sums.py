@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -19,7 +20,7 @@ from tacit.data.clients import Clients
 from tacit.data.engines.counts_file import CountedRecords
 from tacit.data.engines.opening import from_database, from_files
 from tacit.data.engines.pieces import ScorePieces, counting, summing
-from tacit.data.engines.statements import DIALECTS, DUCKDB, NUMBER, Relation
+from tacit.data.engines.relations import DIALECTS, DUCKDB, NUMBER, Relation
 from tacit.data.engines.stored import StoredClients
 from tacit.data.errors import DataError
 from tacit.data.units import LinearMap, conversion
@@ -152,6 +153,16 @@ def test_a_file_that_changed_is_declined_and_no_table_stays(tmp_path: Path) -> N
     pq.write_table(some_records("even", 2999), tmp_path / "a.parquet")
     with pytest.raises(DataError, match="changed"):
         wanted.totals(stored)
+
+
+def test_sums_of_other_records_of_a_table_are_declined(tmp_path: Path) -> None:
+    pq.write_table(some_records("even"), tmp_path / "a.parquet")
+    stored = from_files([str(tmp_path)], client="site").rescored(named_scale("even"))
+    relation = stored.stored._relation  # type: ignore[attr-defined]
+    twice = f"(FROM {relation.table} UNION ALL FROM {relation.table}) AS twice"
+    stored.stored._relation = replace(relation, table=twice)  # type: ignore[attr-defined]
+    with pytest.raises(DataError, match="changed between two steps of a run"):
+        influences(1, 8).totals(stored)
 
 
 def test_influences_are_clipped_to_their_ends(tmp_path: Path) -> None:

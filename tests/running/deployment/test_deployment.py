@@ -70,7 +70,7 @@ def test_a_server_is_known_by_its_names_and_on_loopback(tmp_path: Path) -> None:
     tls = made(tmp_path, *names[:2])
     for name in names:
         shake_hands(tls, tls.authority, name)
-    assert set(keys.hosts_of(tls.certificate)) == set(names)
+    assert set(keys.names_of(tls.served)) == set(names)
     with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
         shake_hands(tls, tls.authority, "other.example.org")
 

@@ -109,7 +109,7 @@ def test_the_walk_through_of_the_documents(tmp_path: Path) -> None:
         said["tacit run centre/plan.toml --json result.json"],
     )
     assert status.count("online") == 3
-    assert "round 4: 3 of 3 parties answered" in run
+    assert "round 1.5: 3 of 3 parties answered" in run
     check_result(json.loads((tmp_path / "result.json").read_text()))
     for name in "abc":
         check_book(tmp_path / f"hospital-{name}" / "ledger.db", "my-records")
@@ -118,7 +118,8 @@ def test_the_walk_through_of_the_documents(tmp_path: Path) -> None:
 def check_result(result: dict[str, Any]) -> None:
     """Three parties spent epsilon 1, and the classifier of the example has an AUC of about 0.8."""
     assert [who["name"] for who in result["participants"]] == ["a", "b", "c"]
-    assert result["spent"] == {"epsilon": 1.0, "delta": 0.0, "adjacency": "record"}
+    spent = {"epsilon": 1.0, "delta": 0.0, "adjacency": "record"}
+    assert result["spent"].items() >= spent.items()
     low, high = result["auc"]["interval"]
     assert low < 0.9
     assert high > 0.7
@@ -271,7 +272,9 @@ def test_three_sites_join(tmp_path: Path, record_property: Callable[[str, object
     ("ready", "left", "count", "sent"),
     [
         pytest.param("starting the server", "flower-superlink", 1, signal.SIGKILL, id="start"),
-        pytest.param("round 0", "flower-supernode", 3, signal.SIGKILL, marks=pytest.mark.thorough),
+        pytest.param(
+            "round 1.1", "flower-supernode", 3, signal.SIGKILL, marks=pytest.mark.thorough
+        ),
         pytest.param("server on", "flower-superlink", 1, signal.SIGINT, marks=pytest.mark.thorough),
     ],
 )

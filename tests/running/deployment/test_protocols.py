@@ -13,6 +13,7 @@ import pytest
 
 import tacit
 from tacit.ledger.ledger import Ledger
+from tacit.privacy.cost import Adjacency, Cost
 from tacit.results.saved.reading import check_result
 from tacit.running.deployment.server import conduct_run
 from tacit.running.session.plan_file import Plan
@@ -23,7 +24,7 @@ pytest.importorskip("flwr")
 pytestmark = pytest.mark.slow
 
 ROUND = re.compile(
-    r"round (\d+): 3 of 3 parties answered in [\d.]+ s, [\d,]+ bytes down, ([\d,]+) up"
+    r"round (\d+)\.(\d+): 3 of 3 parties answered in [\d.]+ s, [\d,]+ bytes down, ([\d,]+) up"
 )
 
 
@@ -37,9 +38,13 @@ def run_of(federation: Federation, name: str, rounds: int) -> dict[str, Any]:
     print(f"\n{name}:", *said, f"bytes by party: {sent}", sep="\n  ")
     check_result(result)
     results = [match for line in said if (match := ROUND.match(line))]
-    assert [int(round_messages[1]) for round_messages in results] == list(range(rounds))
+    places = [(int(match[1]), int(match[2])) for match in results]
+    assert len(places) == rounds
+    # the next exchange of a query, or the first of the next query
+    later = [{(query, exchange + 1), (query + 1, 1)} for query, exchange in [(0, 0), *places]]
+    assert all(place in expected for place, expected in zip(places, later, strict=False))
     assert sum(sent.values()) == result["traffic"]["bytes_sent"]
-    assert f"{result['traffic']['bytes_sent']:,}" == results[-1][2]
+    assert f"{result['traffic']['bytes_sent']:,}" == results[-1][3]
     assert list(sent) == list(PARTIES)
     assert min(sent.values()) > 0
     assert result["noise"] == "system"
@@ -76,5 +81,5 @@ def test_parties_compute_together(federation: Federation, name: str, adjacency: 
     pytest.importorskip("spu.libspu", reason="computations between parties need SPU")
     result = run_of(federation, name, 4)
     epsilon = PLANS[name]["epsilon"]
-    assert result["spent"] == {"epsilon": epsilon, "delta": 0.0, "adjacency": adjacency}
+    assert result["spent"] == Cost(epsilon, adjacency=Adjacency(adjacency)).to_dict()
     assert not [line for line in result["warnings"] if "trusted party" in line]

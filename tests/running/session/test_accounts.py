@@ -39,8 +39,8 @@ def test_an_answer_says_what_it_cost_and_what_is_left(ledger: tacit.Ledger) -> N
 def test_a_decline_says_why_and_when_there_is_room_again(ledger: tacit.Ledger) -> None:
     with ledger:
         line = declined_line("its limit is 3", ledger, "registry")
-    assert line.startswith("declined this run: its limit is 3; the first spending leaves the 365 ")
-    assert "on 2027-03-01; to allow more before: tacit ledger limit" in line
+    assert line.startswith("declined this run: its limit is 3; budget returns from 2027-03-01; ")
+    assert "to allow more now: tacit ledger limit" in line
 
 
 def test_a_limit_without_a_window_frees_nothing(tmp_path: Path) -> None:

@@ -11,19 +11,22 @@ import pytest
 
 from tacit import DPAUC, Clients, FedAUC, ScoreHistogram, TwoRoundAUC
 from tacit.crypto.identities import Identity
+from tacit.data.errors import DataError
 from tacit.data.persons import as_persons
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol
+from tacit.protocol.values import decode_values
 from tacit.running.session.coordinator import RunError, concluded
 from tacit.running.session.messages import Agreement
+from tacit.running.session.party import state_kinds
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.run_records import CHANGED_RECORDS
-from tacit.running.session.service import PartyDesk
+from tacit.running.session.service import CLIENT_STATE_FILE, PartyDesk
 from tacit.running.session.toml_source import PlanError
 from tacit.running.simulation import simulate
-from tacit.running.spending import NO_PERSONS, PERSONS_UNUSED, counted_clients, per_record
+from tacit.running.spending import NO_PERSONS, NOTE, PERSONS_UNUSED, counted_clients, per_record
 from tacit.testing.rehearsal import Keys, rehearse
 from tests.running import desks
 from tests.running.session.test_stored_records import moved
@@ -75,6 +78,21 @@ def test_a_party_that_restarts_counts_the_same_records_in_every_round(protocol: 
     assert run.spent.epsilon == pytest.approx(protocol.guarantee.epsilon)
     assert run.spent.adjacency is not None
     assert run.spent.adjacency.value.startswith("person")
+
+
+def test_a_party_has_one_draw_of_its_own_in_all_runs(tmp_path: Path) -> None:
+    """Neither the plan nor another party knows it: it comes from the operating system."""
+    identity = with_persons(tmp_path, desks.ONE_SUM)
+    limit_at(tmp_path, "person")
+    seeds = []
+    for _ in range(2):
+        desks.carried(tmp_path, identity)
+        files = [desk.party_file.state / CLIENT_STATE_FILE for desk in desks.desks_of(tmp_path)]
+        kinds = state_kinds(Plan.read(tmp_path / "plan.toml").protocol)
+        notes = [decode_values(file.read_bytes(), kinds, opaque=True)["notes"] for file in files]
+        seeds.append([each[NOTE].seed for each in notes])
+    assert seeds[0] == seeds[1]
+    assert len(set(seeds[0])) == 3
 
 
 def test_who_has_not_said_whose_the_records_are_declines() -> None:
@@ -180,6 +198,18 @@ def test_a_file_with_persons_is_refused_where_the_plan_protects_records(tmp_path
     desks.edited(tmp_path / "plan.toml", ("per_person = 2\n", ""))
     with pytest.raises(PlanError, match="the plan needs per_person"):
         desks.reopened(tmp_path, 0).check_unit()
+
+
+def test_counts_say_of_how_many_records_of_a_person_they_are(tmp_path: Path) -> None:
+    with_persons(tmp_path, desks.ONE_SUM)
+    desks.edited(tmp_path / "a" / "party.toml", ('person = "who"\n', ""))
+    moved(tmp_path, "counts")
+    with pytest.raises(DataError, match="has counts in the cells"):
+        _ = desks.reopened(tmp_path, 0).records
+    once, counts = Plan.read(tmp_path / "plan.toml").protocol.one_count, tmp_path / "a/counts.csv"
+    assert once is not None
+    counts.write_text(counts.read_text().replace(once.mark(), once.mark(2)))
+    assert desks.reopened(tmp_path, 0).records.knows_persons
 
 
 def test_every_record_another_person_takes_part(tmp_path: Path) -> None:

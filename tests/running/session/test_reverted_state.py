@@ -310,6 +310,14 @@ def test_a_sum_is_certified_and_opened_once(tmp_path: Path, back: int) -> None:
     assert message.kind is signed.Kind.DECLINE
 
 
+def test_the_first_attempt_at_a_sum_does_not_begin_again(tmp_path: Path) -> None:
+    """It needs no statement that an earlier one is over: its payment would be taken back."""
+    attack = Attack(tmp_path, ONE_SUM)
+    while attack.go_on():
+        assert attack.send(attack.at(len(attack.rounds) - 1, attack.rounds[0][0])) is None
+    assert len(attack.rounds) == 5
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_labels_that_were_flipped_anew_are_paid_for(tmp_path: Path, seed: int) -> None:
     """Every other set of flipped counts that ever left has its epsilon in the ledger."""

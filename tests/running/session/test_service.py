@@ -246,7 +246,9 @@ def test_what_is_kept_is_the_owners_only_and_is_forgotten(tmp_path: Path) -> Non
 def test_a_limit_that_would_be_passed_is_declined_without_numbers(tmp_path: Path) -> None:
     identity = disk.federation(tmp_path, disk.ONE_SUM, limit="epsilon = 1.5")
     disk.carried(tmp_path, identity)
-    with pytest.raises(RunError, match="declined: the privacy budget does not allow it") as caught:
+    with pytest.raises(
+        RunError, match="all 3 parties declined: the privacy budget does not allow it; nothing"
+    ) as caught:
         disk.carried(tmp_path, identity)
     assert "1.5" not in str(caught.value)
 

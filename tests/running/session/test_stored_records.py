@@ -16,7 +16,7 @@ from pyarrow import csv
 
 import tacit
 import tacit.protocol as tp
-from tacit.data.engines import opening, statements, stored
+from tacit.data.engines import opening, relations, statements, stored
 from tacit.data.engines.records import EngineRecords
 from tacit.running.deployment import preview
 from tacit.running.session import party_file, run_records
@@ -49,7 +49,7 @@ def moved(home: Path, source: str) -> None:
     more = []
     once = Plan.read(home / "plan.toml").protocol.one_count
     if once is not None:
-        relation = statements.Relation(statements.DUCKDB, "scored", "score", "label")
+        relation = relations.Relation(relations.DUCKDB, "scored", "score", "label")
         counted = statements.counting_statement(relation, once.edges, *once.ends, once.mark())
         more.append(f"COPY ({counted}) TO '{folder / 'counts.csv'}'")
     database(folder / "clinic.duckdb", table, *more)

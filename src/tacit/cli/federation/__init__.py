@@ -13,7 +13,7 @@ from typing import TypeVar
 import click
 
 import tacit.protocol as tp
-from tacit import logs
+from tacit import operating
 from tacit.cli.shell import complain, show, terminable
 from tacit.results.text import as_lines
 from tacit.running.deployment import letters
@@ -48,7 +48,7 @@ def stoppable() -> Iterator[None]:
     except (DeploymentError, RunError) as error:
         raise click.ClickException(str(error)) from None
     except tp.DataError:
-        if logs.is_logging():
+        if operating.is_logging():
             raise click.ClickException(f"{UNFIT}; why is shown by: {TERMS}") from None
         raise
 

@@ -1,10 +1,11 @@
-"""Commands before the first run: ``tacit init``, ``invite``, ``admit`` and ``keys``.
+"""Commands before the first run: ``tacit init``, ``invite``, ``admit``, ``keys`` and ``renew``.
 
 ``tacit init``: files to begin with, made of the templates in this folder. ``tacit accept`` writes
 them too. ``tacit invite``: one file for each site that is to join.
 ``tacit admit``: sites are taken into a plan by their answers.
 
 ``tacit keys``: makes a party's or the coordinator's keys, and shows their public parts.
+``tacit renew``: new certificates for the server, which sites learn by the roster.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from __future__ import annotations
 import json
 import re
 import sys
+import tomllib
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -24,9 +27,9 @@ from tacit.cli.federation import read_letter, show_rows, stoppable
 from tacit.cli.shell import once_by_name, show
 from tacit.data import units
 from tacit.protocol.registry import kind_of, protocol_names
-from tacit.running.deployment import inviting
+from tacit.running.deployment import inviting, letters
 from tacit.running.deployment import keys as key_files
-from tacit.running.deployment.letters import NAME, Answer, LetterError, is_code, roster_code
+from tacit.running.deployment import site as site_side
 from tacit.running.deployment.server import Coordinator
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import read_identity
@@ -40,6 +43,7 @@ UNKNOWN_COORDINATOR = (
     '# coordinator = "..."       # its public identity key: tacit keys --coordinator'
 )
 UNKNOWN_KEY = '# key = "..."               # its public key: tacit keys'
+FILE = click.Path(dir_okay=False, path_type=Path)
 COLUMN = 28
 """Position of comments in a line."""
 
@@ -115,7 +119,7 @@ KEY = re.compile(r"[0-9a-fA-F]{64}")
 def _named(context: click.Context, option: click.Parameter, given: Any) -> Any:
     """A party's name or several, each of which a party can have; or None where none is given."""
     for name in (given,) if isinstance(given, str) else given or ():
-        if not NAME.fullmatch(name):
+        if not letters.NAME.fullmatch(name):
             raise click.BadParameter(
                 f"a name has 1 to 64 letters, digits, dots, dashes and underscores, got {name!r}"
             )
@@ -169,7 +173,7 @@ def init(
         raise click.UsageError("give either --coordinator or --party NAME")
     if party is None:
         name, identity = folder.resolve().name, Coordinator(folder).identity
-        name = name if NAME.fullmatch(name) else "federation"
+        name = name if letters.NAME.fullmatch(name) else "federation"
         key = read_identity(identity).public.hex() if identity.exists() else None
         path, text = folder / "plan.toml", plan_text(name, parties, key, unit)
     else:
@@ -254,22 +258,23 @@ def admit(plan: Path, answers: tuple[Path, ...], codes: dict[str, str]) -> None:
     wrong = []
     with stoppable():
         for path in answers:
-            answer = read_letter(Answer, path)
+            answer = read_letter(letters.Answer, path)
             inviting.check_open(coordinator, answer)
-            if is_code(_heard(answer, codes), answer.code):
+            if letters.is_code(_heard(answer, codes), answer.code):
                 inviting.admit(plan, coordinator, answer)
                 show(f"admitted: {answer.site}")
             else:
                 wrong.append(answer.site)
         complete = inviting.publish_roster(plan, coordinator)
     if wrong:
-        raise LetterError(
-            f"the code of {' and '.join(wrong)} is not the one of this answer: it was not admitted"
+        raise letters.LetterError(
+            f"the code of {' and '.join(wrong)} is not the one of this answer: it was not "
+            "admitted; call the site again, and admit the answer with the code that it reads"
         )
     _show_standing(Plan.read(plan), complete)
 
 
-def _heard(answer: Answer, codes: dict[str, str]) -> str:
+def _heard(answer: letters.Answer, codes: dict[str, str]) -> str:
     """The code that the site read."""
     if answer.site in codes:
         return codes[answer.site]
@@ -283,7 +288,8 @@ def _heard(answer: Answer, codes: dict[str, str]) -> str:
 
 def _show_standing(plan: Plan, complete: bool) -> None:
     if complete:
-        show(f"all {len(plan.parties)} sites are admitted; code of the roster: {roster_code(plan)}")
+        code = letters.roster_code(plan)
+        show(f"all {len(plan.parties)} sites are admitted; code of the roster: {code}")
         show("the sites compare this code with each other when they join")
         return
     missing = [party.name for party in plan.parties if party.key is None]
@@ -338,8 +344,54 @@ def keys(folder: Path, coordinator: bool, hosts: tuple[str, ...]) -> None:
 
 def _certificate_rows(tls: key_files.Certificates, hosts: tuple[str, ...]) -> list[tuple[str, str]]:
     known = key_files.certified(tls, hosts, "--host NAME")
-    last = f"{key_files.ends_of(tls.certificate):%Y-%m-%d}"
+    last = f"{tls.served.not_valid_after_utc:%Y-%m-%d}"
     return [
         ("authority", f"{tls.authority}  (to every party)"),
         ("server", f"certificate for {', '.join(known)} until {last}"),
     ]
+
+
+@click.command()
+@click.argument("file", type=FILE)
+@click.argument("renewals", nargs=-1, type=FILE)
+@click.option(
+    "--from",
+    "begins",
+    type=click.DateTime(("%Y-%m-%d", "%Y-%m-%dT%H:%M")),
+    help="When the new ones are used first, in UTC; after 30 days, or before an old certificate "
+    "ends, by default.",
+)
+def renew(file: Path, renewals: tuple[Path, ...], begins: datetime | None) -> None:
+    """Renew certificates or an identity key while the old ones still work.
+
+    FILE is the coordinator's plan or a site's own file. For a plan, the certificates of its server
+    are renewed. For a site, its identity key is: send the file that is written to the coordinator,
+    who takes it by a second call with RENEWALS. The old key signed it, so that no code is compared.
+
+    The signed roster carries both. An invited site takes it when it runs `tacit join` before the
+    date, without a code. From the date on a running server uses the new certificate, all sides use
+    the new key, and sites trust the old ones no longer.
+
+    Examples:
+      tacit renew study/plan.toml
+      tacit renew hospital-a/party.toml --from 2031-05-01
+      tacit renew study/plan.toml hospital-a/renewal.txt
+    """
+    now, wanted = datetime.now(UTC), None if begins is None else begins.replace(tzinfo=UTC)
+    if "data" in tomllib.loads(file.read_text(encoding="utf-8")):
+        letter, renewal = site_side.renew_identity(file, wanted, now)
+        show(f"this site's new identity key is used from {renewal.begins}")
+        show(f"send to the coordinator: {letter}  (tacit renew PLAN {letter.name})")
+        return
+    coordinator = Coordinator.of(file)
+    with stoppable():
+        for path in renewals:
+            name, taken = inviting.take_renewal(file, path.read_text(encoding="utf-8"), now)
+            show(f"{name} uses its new identity key from {taken.begins}")
+        if not renewals:
+            since = key_files.renew(coordinator.certificates, wanted, now)
+            show(f"the server uses its new certificate from {since:%Y-%m-%d %H:%M} UTC")
+        published = inviting.publish_roster(file, coordinator)
+    show("before that, every invited site runs tacit join once again; others get the new file")
+    if not published:
+        show("the roster carries it once all sites are admitted")

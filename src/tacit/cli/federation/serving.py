@@ -1,30 +1,43 @@
-"""A coordinator's commands for runs: ``tacit serve``, ``run`` and ``status``.
+"""A coordinator's commands for runs: ``tacit serve``, ``run``, ``status`` and ``doctor``.
 
 ``tacit serve``: the server that parties connect to. ``tacit run``: one run of a plan, and its
-result. ``tacit status``: what a coordinator's server knows. The picture of a result that is known
-as JSON.
+result. ``tacit status``: what a coordinator's server knows. ``tacit doctor``, for parties too: what
+is wrong in a folder or on the way to the server. The picture of a result that is known as JSON.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
+from click.exceptions import Exit
 
 from tacit import operating
-from tacit.cli.federation import show_rows, stoppable, teller, verbose_option
-from tacit.cli.operating import operator_options
-from tacit.cli.shell import JsonOutput, check_signal, complain, json_option, show
-from tacit.output import PictureFile
+from tacit.cli.federation import stoppable, teller, verbose_option
+from tacit.cli.shell import (
+    JsonOutput,
+    PictureFile,
+    check_signal,
+    complain,
+    json_option,
+    operator_options,
+    show,
+    show_timed,
+)
+from tacit.data.clients import Clients
 from tacit.results.evaluation import Evaluation
 from tacit.results.text import as_lines
-from tacit.running.deployment import inviting, keys, server
+from tacit.running.deployment import doctor as examining
+from tacit.running.deployment import inviting, keys, letters, server, site
 from tacit.running.deployment.flower_programs.programs import DeploymentError, Tell, require_flower
 from tacit.running.deployment.local import run_locally
+from tacit.running.session.party_file import agreed_names
 from tacit.running.session.plan_file import Plan
 
 POLL_SECONDS = 2.0
@@ -60,26 +73,34 @@ def serve(plan: Path, host: str, port: int, metrics: tuple[str, int] | None, ver
     """
     Plan.read(plan)
     coordinator, tell = server.Coordinator.of(plan), teller(verbose)
-    with (
-        stoppable(),
-        server.alone(coordinator.private),
-        server.start_server(coordinator, host, port, tell) as running,
-        operating.telling(metrics, server.operated(coordinator, running)),
-    ):
-        show(f"serving on {host}:{port}; Ctrl-C ends")
-        refused = ""
+    with stoppable(), server.alone(coordinator.private):
         while True:
-            running.check()
-            inviting.publish_roster(plan, coordinator)
-            refused = _registered(coordinator, refused, tell)
-            time.sleep(POLL_SECONDS)
+            with (
+                server.start_server(coordinator, host, port, tell) as running,
+                operating.telling(metrics, server.operated(coordinator, running)),
+            ):
+                show_timed(f"serving on {host}:{port}; Ctrl-C ends")
+                _serve_until_renewed(plan, coordinator, running.check, tell)
+            show_timed("the time of the renewed certificates has come: the server starts again")
+
+
+def _serve_until_renewed(
+    plan: Path, coordinator: server.Coordinator, check: Callable[[], None], tell: Tell | None
+) -> None:
+    """Let nodes in and hand out the roster, until renewed certificates are to be used."""
+    refused = ""
+    while not keys.is_due(coordinator.certificates, datetime.now(UTC)):
+        check()
+        inviting.publish_roster(plan, coordinator)
+        refused = _registered(coordinator, refused, tell)
+        time.sleep(POLL_SECONDS)
 
 
 def _registered(coordinator: server.Coordinator, before: str, tell: Tell | None) -> str:
     """Let new nodes in; what is wrong with a key is said once."""
     try:
         for name in server.register_nodes(coordinator, tell):
-            show(f"{name} may connect")
+            show_timed(f"{name} may connect")
     except (keys.KeyFileError, DeploymentError) as error:
         if str(error) != before:
             complain(f"tacit: {error}")
@@ -87,41 +108,79 @@ def _registered(coordinator: server.Coordinator, before: str, tell: Tell | None)
     return ""
 
 
-LATEST = 5
+LATEST, WATCH_SECONDS = 5, 5.0
+"""Runs that are shown, and seconds between two looks at a server."""
 OUTCOMES = {"completed": "gave a result", "failed": "no result", "stopped": "was stopped"}
 """How Flower says that a run ended, and how a person reads it."""
 
 
 @click.command()
 @click.argument("plan", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--watch", is_flag=True, help="Show it again whenever it changes, until Ctrl-C.")
+@json_option
 @verbose_option
-def status(plan: Path, verbose: bool) -> None:
+def status(plan: Path, watch: bool, output: JsonOutput, verbose: bool) -> None:
     """Show PLAN's server: who is connected, and how the latest runs ended."""
     require_flower()
-    study_plan, coordinator, tell = Plan.read(plan), server.Coordinator.of(plan), teller(verbose)
+    coordinator, tell = server.Coordinator.of(plan), teller(verbose)
+    before: dict[str, Any] = {}
     with stoppable():
-        coordinator.check_running()
-        host, port = coordinator.address()
-        nodes = server.nodes_online(coordinator, tell)
-        rows = [("server", f"{host}:{port} is running")]
-        rows += [
-            (f"party {party.name}", nodes.pop(party.name, "no key")) for party in study_plan.parties
-        ]
-        rows += [(f"node {name}", state) for name, state in nodes.items()]
-        rows += [_run_row(run) for run in server.runs_of(coordinator, tell)[:LATEST]]
-    show_rows(rows)
+        while True:
+            known = _standing(Plan.read(plan), coordinator, tell)
+            if known != before:
+                now = datetime.now().astimezone().isoformat(timespec="seconds")
+                rows = [("time", now)] * watch + _status_rows(known)
+                output.show({"time": now, **known}, partial(as_lines, rows, ()))
+            if not watch:
+                return
+            before = known
+            time.sleep(WATCH_SECONDS)
 
 
-def _run_row(run: Mapping[str, Any]) -> tuple[str, str]:
-    """When a run was started, how it ended, and why."""
+def _standing(plan: Plan, coordinator: server.Coordinator, tell: Tell | None) -> dict[str, Any]:
+    """What is known of a server, its parties and its latest runs, for JSON."""
+    coordinator.check_running()
+    nodes = server.nodes_online(coordinator, tell)
+    return {
+        "schema": "tacit-status/1",
+        "server": letters.address_of(*coordinator.address()),
+        "parties": {each.name: nodes.pop(each.name, "no key") for each in plan.parties},
+        "nodes": nodes,
+        "runs": [_run(each, coordinator) for each in server.runs_of(coordinator, tell)[:LATEST]],
+    }
+
+
+def _run(run: Mapping[str, Any], coordinator: server.Coordinator) -> dict[str, Any]:
+    """When a run was started, how it ended, why, and where its result is."""
     begun, ended = (_moment(run.get(name)) for name in ("pending-at", "finished-at"))
     state, _, how = str(run["status"]).partition(":")
-    details = server.reason_of(run)
-    outcome = OUTCOMES.get(how, how) + (f": {details}" if details else "") if how else state
-    took = f", after {(ended - begun).total_seconds():.0f} s" if begun and ended else ""
-    # in this machine's zone
-    started = f"{begun.astimezone():%Y-%m-%d %H:%M:%S}" if begun else "an unknown time"
-    return f"run of {started}", f"{outcome}{took}"
+    result = coordinator.results / f"{run['run-id']}.json"
+    return {
+        "run": str(run["run-id"]),
+        "begun": begun and begun.isoformat(),
+        "seconds": (ended - begun).total_seconds() if begun and ended else None,
+        "state": how or state,
+        "reason": server.reason_of(run),
+        "result": str(result) if result.exists() else None,
+    }
+
+
+def _status_rows(known: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What is known, as labelled lines."""
+    rows = [("server", f"{known['server']} is running")]
+    rows += [(f"party {name}", state) for name, state in known["parties"].items()]
+    rows += [(f"node {name}", state) for name, state in known["nodes"].items()]
+    for run in known["runs"]:
+        begun = _moment(run["begun"])
+        # in this machine's zone
+        started = f"{begun.astimezone():%Y-%m-%d %H:%M:%S}" if begun else "an unknown time"
+        outcome = OUTCOMES.get(run["state"], run["state"])
+        outcome += f": {run['reason']}" if run["reason"] else ""
+        outcome += "" if run["seconds"] is None else f", after {run['seconds']:.0f} s"
+        rows.append(
+            (f"run of {started}", outcome + (f"; {run['result']}" if run["result"] else ""))
+        )
+    return rows
 
 
 def _moment(text: object) -> datetime | None:
@@ -186,3 +245,66 @@ def _rows(done: server.Conducted) -> list[tuple[str, str]]:
         for who in done.content.get("participants", ())
     ]
     return [*done.rows, *sent]
+
+
+PROBLEMS = 1
+"""The exit status of `tacit doctor` where something fails."""
+
+
+@click.command()
+@click.argument(
+    "folder", default=".", type=click.Path(exists=True, file_okay=False, path_type=Path)
+)
+@click.option(
+    "--server", metavar="HOST:PORT", help="The coordinator's server; that of party.toml by default."
+)
+def doctor(folder: Path, server: str | None) -> None:
+    """Find what is wrong in FOLDER or on the way to the server, and who mends it.
+
+    FOLDER is a party's, with party.toml, or the coordinator's, with plan.toml. Every check that
+    joining or serving makes is made, and the plan's protocol runs once with made-up records.
+    Nothing is spent or sent but a request for the roster. It takes 10 seconds at most. The output
+    holds no record, count, key or code: it may be sent by mail.
+
+    Examples:
+      tacit doctor hospital-a
+      tacit doctor centre
+
+    Exit status:
+      0    nothing fails
+      1    something fails; each line says who mends it, and how
+      2    FOLDER is of neither side
+    """
+    if server is not None and not letters.ADDRESS.fullmatch(server):
+        raise click.UsageError(f"--server must be HOST:PORT, got {server!r}")
+    if (folder / examining.PARTY_FILE).is_file():
+        found = examining.examine_party(folder, server, _dry_round)
+    elif (folder / site.PLAN_FILE).is_file():
+        found = examining.examine_coordinator(folder, _dry_round)
+    else:
+        raise click.UsageError(f"{folder} has neither {examining.PARTY_FILE} nor {site.PLAN_FILE}")
+    for each in found:
+        show(f"{each.state:<8} {each.topic:<12} {each.says}")
+        if each.remedy:
+            show(f"{'':<21} {each.remedy}")
+    if any(each.state == "failing" for each in found):
+        raise Exit(PROBLEMS)
+
+
+MADE_UP = 8
+"""Records of each party in a dry round."""
+TERMS = "min_clients", "colluders", "unit", "most_records"
+"""What a dry round takes from the plan."""
+
+
+def _dry_round(plan: Plan) -> str:
+    """Run a plan's protocol in this process, between as many parties, with made-up records."""
+    if plan.per_person or agreed_names(plan.protocol):
+        return "not made for plans with persons, classes or groups"
+    from tacit.testing.rehearsal import rehearse  # noqa: PLC0415 -- for this command only
+
+    scores, began = np.linspace(0.1, 0.9, MADE_UP * len(plan.parties)), time.monotonic()
+    clients = Clients.split(scores, np.arange(scores.size) % 2, len(plan.parties), seed=0)
+    terms = {name: getattr(plan, name) for name in TERMS}
+    rehearse(clients, plan.protocol, **terms)
+    return f"the protocol ran with made-up records in {time.monotonic() - began:.1f} s"

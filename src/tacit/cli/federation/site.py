@@ -1,8 +1,9 @@
-"""A site's commands: ``tacit accept`` and ``tacit join``, with the roster that both rely on.
+"""A site's commands: ``tacit accept``, ``approve`` and ``join``, with the roster they rely on.
 
 ``tacit accept``: an invitation becomes a site's folder, with keys and an answer. A site fetches the
-roster from the coordinator's server, and takes a new one by its code. ``tacit join``: a party takes
-part, on its own terms.
+roster from the coordinator's server, and takes a new one by its code. ``tacit approve``: a plan as
+one page, and the signatures of a site's people under it. ``tacit join``: a party takes part, on its
+own terms.
 """
 
 from __future__ import annotations
@@ -11,30 +12,32 @@ import math
 import sys
 import time
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import click
 
-from tacit import logs, operating
+from tacit import operating
 from tacit.cli.federation import TERMS, read_letter, show_rows, stoppable, teller, verbose_option
 from tacit.cli.federation.inviting import party_text
-from tacit.cli.operating import operator_options
-from tacit.cli.shell import complain, show
+from tacit.cli.shell import complain, operator_options, show, show_timed
 from tacit.data import units
-from tacit.running.deployment import letters, preview, site
-from tacit.running.deployment.door import NOT_YET, OK
+from tacit.running.deployment import door, letters, preview, site
 from tacit.running.deployment.flower_programs.programs import require_flower
+from tacit.running.session.approval import Subject
 from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
-from tacit.running.session.service import PartyDesk
+from tacit.running.session.service import PartyDesk, read_identity
+
+FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
-@click.argument("invitation", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("invitation", type=FILE)
 @click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
 @click.option(
     "--records",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="The file of the site's records; records.csv in FOLDER by default.",
 )
 @click.option("--unit", type=click.Choice(units.UNITS), help="The unit of the scores in it.")
@@ -104,9 +107,10 @@ def newest_roster(
     invitation = site.invitation_in(home)
     if invitation is None:
         raise letters.LetterError(f"{home} holds no invitation")
+    site.trust(home)
     answer = _waited_for(invitation, server, authority, patience)
     local_plan = (home / site.PLAN_FILE).read_text(encoding="utf-8")
-    if answer.status != OK:
+    if answer.status != door.OK:
         if not Plan.parsed(local_plan, site.PLAN_FILE).is_complete:
             raise letters.LetterError(
                 "the server does not know this invitation: it was replaced, or is another "
@@ -117,7 +121,7 @@ def newest_roster(
     text = site.checked_roster(answer.content, invitation, home)
     if not site.is_agreed(text, local_plan):
         _confirm(text, local_plan, code)
-    site.take_roster(answer.content, text, home)
+    site.take_roster(answer.content, text, home, invitation.coordinator)
 
 
 def _waited_for(
@@ -125,10 +129,10 @@ def _waited_for(
 ) -> site.Reached:
     """The server's answer, once all sites are admitted."""
     ends = time.monotonic() + patience
-    tell: Callable[[str], None] = show
+    tell: Callable[[str], None] = show_timed
     while True:
         answer = site.reach(server, authority, tell, patience, invitation.token)
-        if answer.status != NOT_YET or time.monotonic() >= ends:
+        if answer.status != door.NOT_YET or time.monotonic() >= ends:
             return answer
         tell("the server answers; waiting until the coordinator has admitted all sites")
         tell = _silent
@@ -174,11 +178,57 @@ def _change(key: bytes | None, before: bytes | None) -> str:
     return f"key {short}...{', another than before' * (before != key)}"
 
 
+@click.command()
+@click.argument("party", type=FILE)
+@click.option("--plan", type=FILE, help="The plan; the first one of PARTY by default.")
+@click.option("--runs", type=click.IntRange(1, 10**6), help="Draft: the number of runs.")
+@click.option("--until", type=click.DateTime(("%Y-%m-%d",)), help="Draft: the last day, in UTC.")
+@click.option("--sign", metavar="KEY", type=FILE, help="Sign the page with this identity key.")
+@click.option("--revoke", metavar="KEY", type=FILE, help="End all approvals of the plan.")
+def approve(
+    party: Path,
+    plan: Path | None,
+    runs: int | None,
+    until: datetime | None,
+    sign: Path | None,
+    revoke: Path | None,
+) -> None:
+    """Show on one page what a plan asks of a site, and approve or revoke it.
+
+    The table [approval] in PARTY names who approves, and how many of them must sign. With --runs
+    and --until an approval is drafted: earlier ones of the plan end. Each of them then reads the
+    page and signs it, here or on another machine with copies of the files. The ledger holds every
+    draft and revocation, and for each run the names of those who signed.
+
+    Examples:
+      tacit approve hospital-a/party.toml --runs 3 --until 2027-06-30
+      tacit approve hospital-a/party.toml
+      tacit approve hospital-a/party.toml --sign ada/identity.key
+      tacit approve hospital-a/party.toml --revoke ada/identity.key
+    """
+    if (runs is None) != (until is None) or sum(map(bool, (runs, sign, revoke))) > 1:
+        raise click.UsageError("give --runs with --until, or --sign, or --revoke")
+    file = PartyFile.read(party)
+    subject = Subject(file, Plan.read(plan or file.plan))
+    if revoke is not None:
+        subject.revoke(read_identity(revoke))
+    if runs is not None and until is not None:
+        subject.begin(runs, until.date())
+    if (draft := subject.draft) is None:
+        raise click.ClickException("nothing is drafted: give --runs N and --until YYYY-MM-DD")
+    show_rows(preview.approval_page(subject, draft))
+    if sign is not None:
+        identity = read_identity(sign)
+        click.confirm(f"{subject.name_of(identity)}, sign this page?", abort=True)
+        subject.sign(draft, identity)
+        show(preview.approval_line(subject))
+
+
 PATIENCE = 600.0
 
 
 @click.command()
-@click.argument("party", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("party", type=FILE)
 @click.option(
     "--server", metavar="HOST:PORT", help="The coordinator's server; PARTY's own by default."
 )
@@ -231,7 +281,7 @@ def join(
     authority, key = authority or home / "ca.crt", node_key or home / "node.key"
     address = _address(party, server)
     if check:
-        _show_terms(party)
+        _show_terms(party, show_only=True)
         return
     if address is None:
         raise click.UsageError(f"joining needs --server HOST:PORT, got {server!r}")
@@ -240,7 +290,7 @@ def join(
         if site.invitation_in(home) is None:
             desk = _show_terms(party)
             _check_files(authority, key)
-            site.reach(address, authority, show, PATIENCE)
+            site.reach(address, authority, show_timed, PATIENCE)
         else:
             _check_files(authority, key)
             newest_roster(home, address, authority, code, PATIENCE)
@@ -249,16 +299,20 @@ def join(
         folder = desk.party_file.state / "node"
         with site.start_node(*files, folder, teller(verbose)) as node:
             desk.set_limit()
-            show(f"{address} answers; waiting {PATIENCE:.0f} s at most for it to let this node in")
+            show_timed(
+                f"{address} answers; waiting {PATIENCE:.0f} s at most for it to let this node in"
+            )
             watch.node = node
             site.wait_connected(node, PATIENCE)
             watch.is_connected = True
-            show(f"connected to {address}; Ctrl-C leaves")
+            show_timed(f"connected to {address}; Ctrl-C leaves")
             for line in node.lines(math.inf):
                 event = watch.event(line)
-                shown = event if logs.is_logging() else line if verbose else site.user_line(line)
+                shown = (
+                    event if operating.is_logging() else line if verbose else site.user_line(line)
+                )
                 if shown:
-                    show(shown)
+                    show_timed(shown)
             node.check()
 
 
@@ -269,11 +323,10 @@ def _address(party: Path, server: str | None) -> str | None:
     named = PartyFile.read(party).server
     if named is None:
         return None
-    host, port = named
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return letters.address_of(*named)
 
 
-def _show_terms(party: Path) -> PartyDesk:
+def _show_terms(party: Path, show_only: bool = False) -> PartyDesk:
     """Check records, plan and keys; show what a run asks and costs, and what the ledger allows."""
     is_invited = site.invitation_in(party.resolve().parent) is not None
     if is_invited and not Plan.read(PartyFile.read(party).plan).is_complete:
@@ -284,8 +337,11 @@ def _show_terms(party: Path) -> PartyDesk:
     desk = PartyDesk.open(party)
     desk.plan.agreement()
     preview.check_records(desk)
+    problem = "" if show_only else Subject(desk.party_file, desk.plan).now.problem
+    if problem:
+        raise click.ClickException(f"not approved: {problem}; see: tacit approve {party}")
     doubts = preview.doubts(desk)
-    if logs.is_logging():
+    if operating.is_logging():
         show(f"checked records, plan and keys; what joining means is shown by: {TERMS}")
         if doubts:
             complain(f"there are doubts about records or ledger, shown by: {TERMS}")

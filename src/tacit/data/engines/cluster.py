@@ -20,29 +20,19 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from tacit.arrays import Integers
 from tacit.data.categories import Categories
 from tacit.data.clients import Clients
 from tacit.data.columns import Columns, Records, decoded, readable
-from tacit.data.engines.adding import (
-    PART,
-    TOTALS,
-    Cluster,
-    Tally,
-    summed,
-    table_of,
-    total,
-    totals_of,
-)
+from tacit.data.engines import adding
 from tacit.data.engines.stored import Numbers, Stored, batch_of
 from tacit.data.errors import DataError
 from tacit.data.persons import counted, spread_persons, warn_of_spread
 from tacit.data.reading import clients_of_records
 from tacit.data.tables import Location, Table
 
-SUMMARY: Tally = {
+SUMMARY: adding.Tally = {
     "client": (pa.string(), "key"),
     "records": (pa.int64(), "sum"),
     "positives": (pa.int64(), "sum"),
@@ -61,20 +51,15 @@ ONE = ("",)
 """The names where no column names clients."""
 
 
+FILL_OR_FILTER = "fill it in, or filter such records out"
+"""What to do about a record without a value."""
+
+
 class _Somewhere(Location):
     """Where a record of a cluster is: rows have no numbers there."""
 
     def row(self, index: int) -> str:
         return f"a record of {self.source}"
-
-    def refuse_missing(
-        self,
-        wrong: NDArray[np.bool_],
-        values: Any,
-        name: str,
-        remedy: str = "fill it in, or filter such records out",
-    ) -> None:
-        super().refuse_missing(wrong, values, name, remedy)
 
 
 @dataclass(frozen=True)
@@ -108,7 +93,7 @@ class BatchReader:
         ------
         DataError : for a record or a column that cannot be used.
         """
-        location, columns = _Somewhere(self.source), self.columns
+        location, columns = _Somewhere(self.source, remedy=FILL_OR_FILTER), self.columns
         readable(Table(self.source, batch.schema.names, iter, batch.schema), columns, location)
         return Records.joined([decoded(batch, columns, location)])
 
@@ -129,11 +114,11 @@ class BatchReader:
         try:
             clients, is_number = self.clients(batch)
         except DataError as error:
-            return table_of(SUMMARY, [str(error)], *([0],) * 4, [1], [0.0], [0.0])
+            return adding.table_of(SUMMARY, [str(error)], *([0],) * 4, [1], [0.0], [0.0])
         names = clients.names or ONE
         low, high = ([end] * len(names) for end in clients.ends)
         numbers = [int(is_number)] * len(names), [0] * len(names)
-        return table_of(SUMMARY, names, *marks(clients), *numbers, low, high)
+        return adding.table_of(SUMMARY, names, *marks(clients), *numbers, low, high)
 
     def totals(self, names: tuple[str, ...], work: Numbers, batch: pa.RecordBatch) -> pa.Table:
         """The columns of ``TOTALS``: the numbers of a batch of all clients, and its marks.
@@ -150,7 +135,7 @@ class BatchReader:
         # a batch has its clients in the order of all
         sizes[whose] = here.sizes
         clients = replace(here, offsets=_offsets(sizes), names=(), _checked=True)
-        return totals_of(np.concatenate([work(clients).ravel(), marks(clients).ravel()]))
+        return adding.totals_of(np.concatenate([work(clients).ravel(), marks(clients).ravel()]))
 
 
 @dataclass(frozen=True)
@@ -179,7 +164,7 @@ class PersonReader(BatchReader):
         listed = ids.dictionary_encode()
         texts = (str(each).strip().encode() for each in listed.dictionary.to_pylist())
         parts = pa.array([crc32(text) % self.parts for text in texts], pa.int64())
-        return table.append_column(PART, parts.take(listed.indices).fill_null(0))
+        return table.append_column(adding.PART, parts.take(listed.indices).fill_null(0))
 
     def chosen(self, table: pa.Table) -> pa.Table:
         """The records that count of all records of some persons; in the first, who is at two.
@@ -200,7 +185,7 @@ class PersonReader(BatchReader):
         made = table.take(np.sort(order[inside]))
         spread = np.zeros(made.num_rows, dtype=np.int64)
         spread[:1] = spread_persons(persons, offsets)
-        return made.set_column(made.num_columns - 1, PART, pa.array(spread))
+        return made.set_column(made.num_columns - 1, adding.PART, pa.array(spread))
 
 
 def changed(source: str) -> DataError:
@@ -243,7 +228,7 @@ class ClusterRecords(Stored):
         be used, a cluster that fails, and what it does not read.
     """
 
-    def __init__(self, cluster: Cluster, columns: Columns) -> None:
+    def __init__(self, cluster: adding.Cluster, columns: Columns) -> None:
         if columns.second or columns.drop or len(columns.scores) > 1:
             beyond = "second values, scores of each class or missing values to leave out"
             raise DataError(f"{cluster.source} cannot have {beyond}: write the records to files")
@@ -281,7 +266,7 @@ class ClusterRecords(Stored):
         columns |= {} if groups is None else {"categories": groups}
         blank = numbers(batch_of(columns, none, len(self._all)))
         work = partial(self._reader.totals, self._all, numbers)
-        made = summed(self._cluster.added(self._names, work, TOTALS))
+        made = adding.summed(self._cluster.added(self._names, work, adding.TOTALS))
         if not np.array_equal(made[blank.size :], self._marks.ravel()):
             raise changed(self._cluster.source)
         return made[: blank.size].reshape(blank.shape)
@@ -310,7 +295,9 @@ class ClusterRecords(Stored):
         reader = PersonReader(cluster.source, self._columns, self.names, per_person, seed, parts)
         drawn = cluster.chosen(self._columns.names, reader.placed, reader.chosen, parts)
         if self.sizes.size > 1:
-            at_two = total(drawn, [PART], lambda each: np.array([pc.sum(each[0]).as_py()]))
+            at_two = adding.total(
+                drawn, [adding.PART], lambda each: np.array([pc.sum(each[0]).as_py()])
+            )
             warn_of_spread(int(at_two[0]))
         return ClusterRecords(drawn, replace(self._columns, person=None))
 

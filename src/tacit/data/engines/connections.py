@@ -30,19 +30,10 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import duckdb
 import pyarrow as pa
 
+from tacit.data.engines import relations
 from tacit.data.engines.adding import without_user
 from tacit.data.engines.pieces import ConstantTable
 from tacit.data.engines.ranking import Ascending
-from tacit.data.engines.statements import (
-    BOOLEAN,
-    DUCKDB,
-    INTEGER,
-    NUMBER,
-    POSTGRES,
-    TEXT,
-    Relation,
-    plain_text,
-)
 from tacit.data.errors import DataError
 from tacit.data.tables import reason, stamp
 from tacit.extras import extra
@@ -101,14 +92,14 @@ NUMBERS = ("DOUBLE", "FLOAT", "REAL", "DECIMAL")
 def _kind_of(declared: str) -> str:
     """The kind of a column of this type of DuckDB."""
     if any(word in declared for word in ("[", "(", "STRUCT", "INTERVAL")):
-        return NUMBER if declared.startswith("DECIMAL") else declared
+        return relations.NUMBER if declared.startswith("DECIMAL") else declared
     if declared == "BOOLEAN":
-        return BOOLEAN
+        return relations.BOOLEAN
     if declared.startswith(("VARCHAR", "ENUM")):
-        return TEXT
+        return relations.TEXT
     if "INT" in declared:
-        return INTEGER
-    return NUMBER if any(word in declared for word in NUMBERS) else declared
+        return relations.INTEGER
+    return relations.NUMBER if any(word in declared for word in NUMBERS) else declared
 
 
 class DuckDBEngine:
@@ -127,7 +118,7 @@ class DuckDBEngine:
     DataError : for a database that cannot be opened, or that replaces functions of DuckDB.
     """
 
-    dialect = DUCKDB
+    dialect = relations.DUCKDB
     most_cells = 1 << 13
     batch_rows = 1 << 17
 
@@ -156,7 +147,9 @@ class DuckDBEngine:
             "http_proxy": NO_PROXY,
         }
         # DuckDB asks for the pattern's permission, and then for the file's
-        allowed = [plain_text(path) for file in files for path in (file, _literal_path(file))]
+        allowed = [
+            relations.plain_text(path) for file in files for path in (file, _literal_path(file))
+        ]
         with self._named_errors():
             self._connection = duckdb.connect(":memory:", config=config)
             if database is not None:
@@ -168,7 +161,7 @@ class DuckDBEngine:
 
     def _attach(self, database: str) -> None:
         # without the type DuckDB loads an extension for other kinds of databases
-        given = f"{plain_text(database)} AS given (READ_ONLY, TYPE duckdb)"
+        given = f"{relations.plain_text(database)} AS given (READ_ONLY, TYPE duckdb)"
         self._connection.execute(f"ATTACH {given}")
         replaced = [name for (name,) in self._connection.execute(REPLACED).fetchall()]
         if replaced:
@@ -178,7 +171,7 @@ class DuckDBEngine:
             )
         self._connection.execute("USE given")
 
-    def kinds(self, relation: Relation) -> dict[str, str]:
+    def kinds(self, relation: relations.Relation) -> dict[str, str]:
         """The kind of every column by its name."""
         statement = f"DESCRIBE SELECT * FROM {relation.table}"
         with self._named_errors():
@@ -274,12 +267,12 @@ def parquet_table(files: Sequence[str], by_number: bool = False) -> str:
     by_number : whether the engine stores and compares files' names as numbers, which takes less
         where records are sorted.
     """
-    listed = ", ".join(plain_text(_literal_path(file)) for file in files)
+    listed = ", ".join(relations.plain_text(_literal_path(file)) for file in files)
     options = "filename = true, union_by_name = true, hive_partitioning = false"
     table = f"read_parquet([{listed}], {options})"
     if not by_number:
         return table
-    names = ", ".join(map(plain_text, files))
+    names = ", ".join(map(relations.plain_text, files))
     numbered = f"* REPLACE (CAST(filename AS ENUM({names})) AS filename)"
     return f"(SELECT {numbered} FROM {table}) AS numbered_files"
 
@@ -328,10 +321,10 @@ def sorted_by_score(records: Iterable[Ascending]) -> Iterator[Ascending]:
 CONNECT_SECONDS = 10
 
 POSTGRES_KINDS = {
-    "boolean": BOOLEAN,
-    **dict.fromkeys(("smallint", "integer", "bigint"), INTEGER),
-    **dict.fromkeys(("real", "double precision", "numeric"), NUMBER),
-    **dict.fromkeys(("text", "character varying", "character"), TEXT),
+    "boolean": relations.BOOLEAN,
+    **dict.fromkeys(("smallint", "integer", "bigint"), relations.INTEGER),
+    **dict.fromkeys(("real", "double precision", "numeric"), relations.NUMBER),
+    **dict.fromkeys(("text", "character varying", "character"), relations.TEXT),
 }
 """The kind of a column by the name of its type in PostgreSQL."""
 
@@ -352,7 +345,7 @@ class PostgresEngine:
     ImportError : without the driver.
     """
 
-    dialect = POSTGRES
+    dialect = relations.POSTGRES
     most_cells = 1 << 16  # one path of a decision tree is followed a record; rows are sent slowly
     batch_rows = 1 << 16
 
@@ -370,11 +363,13 @@ class PostgresEngine:
             )
             weakref.finalize(self, self._connection.close)
             if self._connection.info.parameter_status("server_encoding") == "UTF8":
-                self.dialect = replace(POSTGRES, trim=DUCKDB.trim)  # it has all these characters
+                self.dialect = replace(
+                    relations.POSTGRES, trim=relations.DUCKDB.trim
+                )  # it has all these characters
             self._connection.read_only = True
             self._connection.isolation_level = self._driver.IsolationLevel.REPEATABLE_READ
 
-    def kinds(self, relation: Relation) -> dict[str, str]:
+    def kinds(self, relation: relations.Relation) -> dict[str, str]:
         """The kind of every column by its name."""
         with self._named_errors(), self._connection.cursor() as cursor:
             # a prepared statement is one: a query cannot end the transaction that only reads

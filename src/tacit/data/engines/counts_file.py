@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arrays import Floats, Integers
-from tacit.data.engines.statements import CELL, CELLS, CLASS, CLIENT, INVALID, RECORDS, TOTAL
+from tacit.data.engines.relations import CELL, CELLS, CLASS, CLIENT, INVALID, RECORDS, TOTAL
 from tacit.data.engines.stored import Stored, StoredClients
 from tacit.data.errors import DataError
 from tacit.data.form import PLAIN

@@ -17,10 +17,10 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from tacit.data.engines import statements
+from tacit.data.engines import relations
 from tacit.data.engines.adding import named_errors
 from tacit.data.engines.pieces import ConstantTable
-from tacit.data.engines.statements import DIALECTS, DUCKDB, Dialect, Relation
+from tacit.data.engines.relations import DIALECTS, DUCKDB, Dialect, Relation
 from tacit.data.errors import DataError
 from tacit.extras import extra
 
@@ -70,9 +70,9 @@ class IbisEngine:
         """The kind of every column by its name: of the table, or of what was drawn of it."""
         if relation.table == RECORDS:
             return {name: _kind_of(kind) for name, kind in self._schema.items()}
-        drawn = dict.fromkeys((relation.client, relation.group), statements.TEXT)
-        drawn |= {relation.score: statements.NUMBER, relation.label: relation.label_kind}
-        drawn |= dict.fromkeys(relation.more_numbers.values(), statements.NUMBER)
+        drawn = dict.fromkeys((relation.client, relation.group), relations.TEXT)
+        drawn |= {relation.score: relations.NUMBER, relation.label: relation.label_kind}
+        drawn |= dict.fromkeys(relation.more_numbers.values(), relations.NUMBER)
         return {name: kind for name, kind in drawn.items() if name is not None}
 
     def kept(self, query: str) -> tuple[IbisEngine, str]:
@@ -132,10 +132,10 @@ class IbisEngine:
 def _kind_of(kind: Any) -> str:
     """The kind of a column of Ibis' type."""
     if kind.is_boolean():
-        return statements.BOOLEAN
+        return relations.BOOLEAN
     if kind.is_numeric():
-        return statements.INTEGER if kind.is_integer() else statements.NUMBER
-    return statements.TEXT if kind.is_string() else str(kind)
+        return relations.INTEGER if kind.is_integer() else relations.NUMBER
+    return relations.TEXT if kind.is_string() else str(kind)
 
 
 def connected(

@@ -30,7 +30,7 @@ from tacit.data.engines.records import (
     unshown,
     values_of,
 )
-from tacit.data.engines.statements import DUCKDB, POSTGRES, Relation
+from tacit.data.engines.relations import DUCKDB, POSTGRES, Relation
 from tacit.data.engines.stored import StoredClients
 from tacit.data.errors import DataError
 from tacit.data.form import FileForm

@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import replace
 from textwrap import indent
 
-from tacit.data.engines.statements import UNKNOWN, Relation
+from tacit.data.engines.relations import UNKNOWN, Relation
 from tacit.data.persons import DIGITS
 
 

@@ -22,13 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
-from tacit.data.engines.statements import (
-    Dialect,
-    Relation,
-    counting_statement,
-    searched,
-    tree_expression,
-)
+from tacit.data.engines.relations import Dialect, Relation
+from tacit.data.engines.statements import counting_statement, searched, tree_expression
 from tacit.metrics.cells.score_distribution import ScoreDistribution
 from tacit.metrics.cells.score_scale import OpenEnd, ScoreScale, signed_codes, signed_scores
 
@@ -192,7 +187,7 @@ class ConstantTable:
 
         Examples
         --------
-        >>> from tacit.data.engines.statements import DUCKDB, POSTGRES
+        >>> from tacit.data.engines.relations import DUCKDB, POSTGRES
         >>> table = ConstantTable("t", {"i": np.array([0]), "x": np.array([0.5])})
         >>> table.source(DUCKDB)
         't'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -18,11 +18,11 @@ from tacit.data.categories import Categories
 from tacit.data.checking import MUST_BE_EXACT, ROUNDED, SCORES
 from tacit.data.clients import Clients
 from tacit.data.columns import HELD, left_out_by_client
-from tacit.data.engines import statements, summaries
+from tacit.data.engines import relations, statements
 from tacit.data.engines.persons import counted_relation, no_person_statement, spread_statement
 from tacit.data.engines.pieces import ConstantTable, ScorePieces, counting, summing
 from tacit.data.engines.ranking import Ascending
-from tacit.data.engines.statements import plain_text
+from tacit.data.engines.relations import plain_text
 from tacit.data.engines.stored import Stored, batch_of
 from tacit.data.errors import DataError, no_column
 from tacit.data.form import (
@@ -64,10 +64,10 @@ class Engine(Protocol):
     most_cells: int
 
     @property
-    def dialect(self) -> statements.Dialect:
+    def dialect(self) -> relations.Dialect:
         """In which statements are written."""
 
-    def kinds(self, relation: statements.Relation) -> dict[str, str]:
+    def kinds(self, relation: relations.Relation) -> dict[str, str]:
         """The kind of every column by its name: number, boolean, text, or the engine's own word."""
 
     def rows(self, statement: str, tables: Sequence[ConstantTable] = ()) -> list[tuple[Any, ...]]:
@@ -139,7 +139,7 @@ class EngineRecords(Stored):
     def __init__(
         self,
         engine: Engine,
-        relation: statements.Relation,
+        relation: relations.Relation,
         names: Mapping[str, str],
         progress: Progress = unshown,
         *,
@@ -166,7 +166,7 @@ class EngineRecords(Stored):
         lows, highs = ([row[at] for row in rows.values() if row[1]] for at in (5, 6))
         self.first_ends = float(min(lows, default=np.inf)), float(max(highs, default=-np.inf))
         largest = max(map(abs, self.first_ends))
-        if self._relation.score_kind == statements.INTEGER and np.inf > largest >= ROUNDED:
+        if self._relation.score_kind == relations.INTEGER and np.inf > largest >= ROUNDED:
             raise DataError(f"{SCORES} {MUST_BE_EXACT}, got {largest:.0f} in {engine.source}")
         others = [self._viewed(score=name, kept=self.ids) for name in relation.by_class[1:]]
         ends = [self.first_ends, *(each.ends for each in others)]
@@ -182,7 +182,9 @@ class EngineRecords(Stored):
     def counted(self, per_person: int, seed: bytes) -> EngineRecords:
         """The records that count where a person is the unit of privacy, as ``Clients.counted``."""
         names, called = marks(self.names, self.sizes.size), None
-        if self._relation.client is not None and names != list(self.ids):
+        if names == [""]:
+            called = "''"
+        elif self._relation.client is not None and names != list(self.ids):
             pairs = zip(map(plain_text, self.ids), map(plain_text, names), strict=True)
             cases = " ".join(f"WHEN {known} THEN {name}" for known, name in pairs)
             called = f"CASE {self._relation.dialect.quoted('client')} {cases} END"
@@ -236,7 +238,7 @@ class EngineRecords(Stored):
         made = counting(relation, edges, self.first_ends, int(self.sizes.sum()))
         for client, found, cell, records in self._engine.rows(*made):
             whose = self._index.get(str(client))
-            if whose is None or found == statements.INVALID or cell in (statements.INVALID, None):
+            if whose is None or found == relations.INVALID or cell in (relations.INVALID, None):
                 raise self._changed()
             stratum, label = divmod(int(found), 2)
             # several bins are of the last cell
@@ -287,7 +289,7 @@ class EngineRecords(Stored):
         DataError : where the table changed since it was summarised.
         """
         classes, relation = 2 * self._relation.strata, self._relation
-        statement = summaries.records_statement(relation)
+        statement = statements.records_statement(relation)
         for codes, (scores, *more) in self._read(statement, (), classes):
             whose, found = np.divmod(codes, classes)
             columns: dict[str, Any] = {"scores": scores, "labels": (found & 1).astype(np.int8)}
@@ -312,7 +314,7 @@ class EngineRecords(Stored):
             whose = np.arange(self.sizes.size, dtype=np.int32)
             columns = {"client": np.array(self.ids), "whose": whose}
             tables.append(ConstantTable("tacit_clients", columns))
-        for codes, (scores,) in self._read(summaries.ascending_statement(self._plain), tables):
+        for codes, (scores,) in self._read(statements.ascending_statement(self._plain), tables):
             yield scores, codes
 
     def _read(
@@ -351,7 +353,7 @@ class EngineRecords(Stored):
             if name == "person":
                 digests = batch.column(name).cast(pa.binary()).cast(pa.binary(DIGITS))
                 values.append(np.frombuffer(digests.buffers()[1], DIGESTS)[: len(digests)])
-            elif name not in (statements.CLIENT, statements.CLASS, "code"):
+            elif name not in (relations.CLIENT, relations.CLASS, "code"):
                 column = batch.column(name)
                 numbers = column.to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
                 if column.null_count or not np.all(np.isfinite(numbers)):
@@ -363,7 +365,7 @@ class EngineRecords(Stored):
                 raise _OtherRecordsError
             return codes.to_numpy().astype(np.int64), values
         found = batch.column("class").to_numpy(zero_copy_only=False).astype(np.int64)
-        if np.any(found == statements.INVALID):
+        if np.any(found == relations.INVALID):
             raise _OtherRecordsError
         if self._relation.client is None:
             return found, values
@@ -376,7 +378,7 @@ class EngineRecords(Stored):
         return classes * whose + found, values
 
     @property
-    def _plain(self) -> statements.Relation:
+    def _plain(self) -> relations.Relation:
         """The table without groups and persons."""
         return replace(self._relation, group=None, groups=(), person=None)
 
@@ -390,7 +392,7 @@ class EngineRecords(Stored):
         Two readings at once tell a query that does not determine its records from a table that was
         written to. As many records as before are a sign of either.
         """
-        statement = summaries.summary_statement(self._plain)
+        statement = statements.summary_statement(self._plain)
         first, second = (sorted(self._engine.rows(statement), key=repr) for _ in range(2))
         wrong, remedy = f"{self._engine.source} changed between two steps of a run", ""
         if first != second:
@@ -407,7 +409,7 @@ class EngineRecords(Stored):
 
     def _summary(self, kept: Sequence[str]) -> dict[str, tuple[Any, ...]]:
         """The rows of ``summary_statement`` by the clients' ids, in the order of the clients."""
-        rows = self._engine.rows(summaries.summary_statement(self._relation))
+        rows = self._engine.rows(statements.summary_statement(self._relation))
         if not rows and not kept:
             complete = " complete" if self._relation.needed else ""
             raise DataError(f"{self._engine.source} has no{complete} records")
@@ -422,7 +424,8 @@ class EngineRecords(Stored):
         if not found.keys() <= set(kept or found):
             raise self._changed()
         # engines sort texts in their own ways
-        ids = kept or [*(each for each in self._named if each in found), *sorted(found)]
+        rest = _in_order(found, self._engine, self._relation, self._relation.client)
+        ids = kept or [*(each for each in self._named if each in found), *rest]
         return {each: found.get(each, (each, 0, 0, 0, 0, None, None)) for each in ids}
 
     @cached_property
@@ -430,7 +433,7 @@ class EngineRecords(Stored):
         """Records of each client that were left out, as ``Clients.left_out`` has them."""
         if not self._relation.needed or self._relation.where:
             return None
-        rows = self._engine.rows(summaries.left_out_statement(self._plain))
+        rows = self._engine.rows(statements.left_out_statement(self._plain))
         counts = {"" if row[0] is None else str(row[0]): row[1:] for row in rows}
         return left_out_by_client(counts, self.ids, self._engine.source)
 
@@ -450,7 +453,7 @@ class EngineRecords(Stored):
     def _first_wrong(self) -> DataError:
         """The error of a record that cannot be used, with its value."""
         relation, source = self._relation, self._engine.source
-        rows = self._engine.rows(summaries.first_wrong_statement(relation))
+        rows = self._engine.rows(statements.first_wrong_statement(relation))
         if not rows:
             return self._changed()
         score, label, client, group = rows[0]
@@ -477,22 +480,22 @@ ORDERED = (
 FILL_IN = "fill it in, or leave such records out by a query"
 """What to do about a record of a database without a value."""
 
-_NUMBERS = (statements.NUMBER, statements.INTEGER)
+_NUMBERS = (relations.NUMBER, relations.INTEGER)
 
 _KINDS = {
     "score": _NUMBERS,
     "second": _NUMBERS,
-    "label": (*_NUMBERS, statements.BOOLEAN, statements.TEXT),
-    "person": (statements.INTEGER, statements.TEXT, "uuid", "UUID"),
+    "label": (*_NUMBERS, relations.BOOLEAN, relations.TEXT),
+    "person": (relations.INTEGER, relations.TEXT, "uuid", "UUID"),
 }
 """Which kinds a column may have; one of clients or groups may have any but ``_NO_KEYS``."""
 
-_NO_KEYS = (statements.BOOLEAN, statements.NUMBER)
+_NO_KEYS = (relations.BOOLEAN, relations.NUMBER)
 
 
 def checked(
-    engine: Engine, relation: statements.Relation, form: FileForm = PLAIN
-) -> statements.Relation:
+    engine: Engine, relation: relations.Relation, form: FileForm = PLAIN
+) -> relations.Relation:
     """The relation with what its labels are and mean, or an error that names a column.
 
     Parameters
@@ -513,19 +516,19 @@ def checked(
             must = f"must hold {HELD[option][1]}, got type {kind}"
             raise DataError(f"column {name!r} of {engine.source} {must}")
     of_label, of_person = (
-        statements.UNKNOWN if name is None else kinds[name]
+        relations.UNKNOWN if name is None else kinds[name]
         for name in (relation.label, relation.person)
     )
     made = replace(
         relation, label_kind=of_label, person_kind=of_person, score_kind=kinds[relation.score]
     )
-    if made.words is None and (form.positive or of_label == statements.TEXT):
+    if made.words is None and (form.positive or of_label == relations.TEXT):
         return replace(made, words=_words(engine, made, form))
     return made
 
 
 def _words(
-    engine: Engine, relation: statements.Relation, form: FileForm
+    engine: Engine, relation: relations.Relation, form: FileForm
 ) -> tuple[tuple[str, int], ...]:
     """The different labels as text, and what each means.
 
@@ -550,16 +553,23 @@ def _words(
     return tuple(zip(values, meant, strict=True))
 
 
-def values_of(engine: Engine, relation: statements.Relation, column: str) -> list[str]:
+def values_of(engine: Engine, relation: relations.Relation, column: str) -> list[str]:
     """The different values of a column as text, in order; without that of records without one.
 
     Raises
     ------
     DataError : for more than ``MAX_WORDS`` of them.
     """
-    rows = engine.rows(summaries.values_statement(relation, column, MAX_WORDS + 2))
+    rows = engine.rows(statements.values_statement(relation, column, MAX_WORDS + 2))
     values = [str(value) for (value,) in rows if value is not None]
     if len(values) > MAX_WORDS:
         raise DataError(f"column {column!r} of {engine.source} has more than {MAX_WORDS:,} values")
-    are_numbers = all(value.lstrip("-").isdecimal() for value in values)
-    return sorted(values, key=int if are_numbers else None)
+    return _in_order(values, engine, relation, column)
+
+
+def _in_order(
+    values: Iterable[str], engine: Engine, relation: relations.Relation, column: str | None
+) -> list[str]:
+    """A column's values in the order of memory: whole numbers by size, others as texts."""
+    are_whole = column is not None and engine.kinds(relation)[column] == relations.INTEGER
+    return sorted(values, key=int if are_whole else None)

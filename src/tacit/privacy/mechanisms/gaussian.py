@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from tacit.arrays import Floats, Integers
 from tacit.privacy import exact
 from tacit.privacy.cost import Adjacency, Cost, analytic_gaussian_sigma, loss_distributions
-from tacit.privacy.exact import checked_scale
 from tacit.privacy.mechanisms import interface
 from tacit.privacy.mechanisms.laplace import geometric
 
@@ -29,12 +28,12 @@ class _NormalDraws(interface.Distribution):
 
     def exact(self, shape: interface.Shape) -> Floats:
         """Noise on the grid."""
-        sigmas = checked_scale(self.sigma, "sigma")
+        sigmas = exact.checked_scale(self.sigma, "sigma")
         return exact.on_grid(sigmas, shape, exact.GAUSSIAN_GRID_BITS, exact.discrete_gaussian)
 
     def simulated(self, rng: np.random.Generator, shape: interface.Shape) -> Floats:
         """NumPy's normal draws."""
-        sigmas = checked_scale(self.sigma, "sigma")
+        sigmas = exact.checked_scale(self.sigma, "sigma")
         draws = rng.standard_normal(shape)
         draws *= sigmas
         return draws
@@ -204,12 +203,12 @@ class DiscreteGaussian(_Concentrated):
 
     def exact(self, shape: interface.Shape) -> Integers:
         """Noise from OpenDP."""
-        sigmas = np.broadcast_to(checked_scale(self.sigma, "sigma"), shape)
+        sigmas = np.broadcast_to(exact.checked_scale(self.sigma, "sigma"), shape)
         return exact.by_parameter(sigmas, exact.discrete_gaussian)
 
     def simulated(self, rng: np.random.Generator, shape: interface.Shape) -> Integers:
         """Noise by rejection (Canonne, Kamath and Steinke 2020, Alg. 3)."""
-        sigmas = np.broadcast_to(checked_scale(self.sigma, "sigma"), shape).ravel()
+        sigmas = np.broadcast_to(exact.checked_scale(self.sigma, "sigma"), shape).ravel()
         draws = np.zeros(sigmas.size, dtype=np.int64)
         todo = np.flatnonzero(sigmas > 0)
         while todo.size:

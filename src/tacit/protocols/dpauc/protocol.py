@@ -26,23 +26,19 @@ from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.doubles import RepeatedNoise, ScaledNoise
 from tacit.protocol import audits, forecast, releases
 from tacit.protocol.conversation import OneCount
-from tacit.protocol.declared import NO_ONE
 from tacit.protocol.scenario import planned_scale
 from tacit.protocols.shared import counting
-from tacit.protocols.shared.declared import first_reply
+from tacit.protocols.shared.declared import COUNTED, first_reply
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.parts import Sites
 
 PAGE = "threat-models/dpauc.md"
 
-WHOLE_RECORDS = tp.ThreatModel(
-    NO_ONE,
-    "With noise: each client's positives and negatives in every cell of scores, or above every "
-    "threshold.",
-    "Nothing.",
-    "What is true of a large client as a whole: a noisy count of many records is a good "
-    "estimate of that count.",
-    PAGE,
+WHOLE_RECORDS = replace(
+    COUNTED[tp.Trust.EACH],
+    server="With noise: each client's positives and negatives in every cell of scores, or above "
+    "every threshold.",
+    page=PAGE,
 )
 
 BY_ADJACENCY = {

@@ -27,7 +27,7 @@ from tacit.protocol import audits, forecast
 from tacit.protocol.declared import NO_ONE
 from tacit.protocol.scenario import DRY_CLIENTS, GUESSES, measured_rounds
 from tacit.protocols.fedauc import estimate, hidden_ranks, secure_sums, steps
-from tacit.protocols.shared.declared import guesses_from_ascending_scores, guesses_from_plain_scores
+from tacit.protocols.shared import declared
 from tacit.protocols.shared.flipped_labels import Flipped
 
 PAGE = "threat-models/fedauc.md"
@@ -55,9 +55,7 @@ FLIPPED_LABELS = replace(
 )
 
 SUMS_OF_RANKS = tp.ThreatModel(
-    "The server is trusted to see sums only. Between real parties that takes secure aggregation; "
-    "the command `tacit evaluate` adds up all replies in one process. The other clients are "
-    "trusted to draw their shares of the noise and to keep them secret.",
+    declared.COUNTED[tp.Trust.SECURE_SUM].trust,
     "Exactly: every client's scores and number of records. With noise: the number of positives of "
     "all clients together, and two sums of their ranks.",
     "The ranks of its own records among all, and a pivot made of noisy totals.",
@@ -147,7 +145,7 @@ class RankSums(tp.Protocol):
 
     def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """Labels guessed from the scores that the server receives."""
-        return (guesses_from_ascending_scores,)
+        return (declared.guesses_from_ascending_scores,)
 
     def replicate_size(self, clients: tp.Clients) -> int:
         """Numbers a replicate holds: a bit and an integer a record when labels are flipped."""
@@ -294,7 +292,7 @@ class FedAUC(RankSums):
     def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """Labels guessed from the scores that the server receives, if it receives any."""
         is_hidden = isinstance(self.trust, HiddenRanks)
-        return (guesses_from_plain_scores,) if is_hidden else super().label_attacks()
+        return (declared.guesses_from_plain_scores,) if is_hidden else super().label_attacks()
 
     @property
     def law_traits(self) -> tp.LawTraits:

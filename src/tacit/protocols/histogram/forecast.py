@@ -22,7 +22,7 @@ from tacit.protocols.histogram import figure_forecast
 from tacit.protocols.histogram.histogram_rounds import expected_rounds
 from tacit.protocols.histogram.local_rounds import early_slots, expected_borders, report_bytes
 from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.protocols.histogram.steps import SUM, query_scale, summed_influences
+from tacit.protocols.histogram.steps import SUM, query_scale, round_height, summed_influences
 from tacit.protocols.shared import counting
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.measures import smooth_calibration
@@ -269,7 +269,7 @@ def _expected_sum(query: tp.Query, counts: Floats, clients: int) -> tp.Reply:
         return {SUM: np.asarray(0)} | counted
     base, cells = query.protocol.score_scale, counts
     if counting.BORDERS in query.broadcast:
-        cells = zoomed_cells.recounted(counts, base, query_scale(query))
+        cells = zoomed_cells.recounted(counts, base, query_scale(query, round_height(query)))
     levels = {
         name: np.rint(cells.reshape(*field.shape, -1).sum(axis=-1)).astype(np.int64)
         for name, field in query.step.fields(query).items()

@@ -28,7 +28,7 @@ from tacit.privacy import unary
 from tacit.privacy.mechanisms.response import Bits, Choices, flip_probability
 from tacit.protocol import devices, releases
 from tacit.protocol.fields import ragged_of
-from tacit.protocols.histogram.steps import agreed_height, leaves_at, leaves_of
+from tacit.protocols.histogram import steps
 from tacit.protocols.shared import counting, packed_reports
 
 LEVEL_SIZES = 1 << np.arange(2**5)
@@ -47,7 +47,7 @@ def unary_reports(
 
     The server learns each record's level and noisy bits.
     """
-    leaves = leaves_of(clients, agreed_height(query), query.protocol)
+    leaves = steps.leaves_of(clients, steps.agreed_height(query), query.protocol)
     return _reported(leaves, clients.offsets, query, noise)
 
 
@@ -63,7 +63,7 @@ def _reported(
     query : of which protocol, and of which tree.
     noise : draws the levels, then the bits.
     """
-    settings, height = query.protocol, agreed_height(query)
+    settings, height = query.protocol, steps.agreed_height(query)
     drawn = noise.draw(Choices(settings.level_units(height)), leaves.shape[-1:])
     levels = np.asarray(FIRST_CELLS + drawn)
     bits = packed_reports.packed_reports(
@@ -184,23 +184,15 @@ def report_leaves(
     ValueError : for cell edges that are not one fewer than the cells, finite and ascending.
     """
     turns.take_turn(clients, query, state, rounds=1)
-    reporting, protocol, height = turns.late(clients, query), query.protocol, agreed_height(query)
-    protocol.check_range(clients)
+    reporting, height = turns.late(clients, query), steps.agreed_height(query)
+    if noise.replicates is None:
+        steps.query_scale(query, height)
+    queries, chosen = steps.by_borders(query)
+    scores = [steps.placed(clients, each, height).scores[reporting] for each in queries]
+    leaves = np.stack([steps.leaves_at(each, clients.labels[reporting], height) for each in scores])
+    leaves = leaves[chosen] if chosen.size else leaves[0]
     before = np.concatenate(([0], np.cumsum(reporting, dtype=np.int64)))
-
-    def leaves(borders: Floats) -> Integers:
-        positions = counting.scale_of_borders(protocol, borders, 1 << height).positions(
-            clients.scores[reporting]
-        )
-        return leaves_at(positions, clients.labels[reporting], height)
-
-    borders = query.broadcast[counting.BORDERS]
-    if noise.replicates is not None and np.ndim(borders) > 1:
-        distinct, chosen = np.unique(borders, axis=0, return_inverse=True)
-        reported = np.stack([leaves(each) for each in distinct])[chosen.ravel()]
-    else:
-        reported = leaves(borders)
-    return _reported(reported, before[clients.offsets], query, noise)
+    return _reported(leaves, before[clients.offsets], query, noise)
 
 
 LOCAL_ROUNDS = (draw_report_turns, report_positions, report_leaves)
@@ -276,7 +268,7 @@ def _width(level: int) -> int:
 
 def _levels(query: tp.Query) -> range:
     """The levels of the agreed tree that hold cells."""
-    return range(FIRST_CELLS, agreed_height(query) + FIRST_CELLS)
+    return range(FIRST_CELLS, steps.agreed_height(query) + FIRST_CELLS)
 
 
 MAX_DEVICE_HEIGHT = 7
@@ -320,16 +312,12 @@ class UnaryDevices(devices.NumberReports, devices.ReportsByInput):
         protocol = self._protocol
         if query.step is report_positions:
             return self._positions.instructions(protocol.scale)
-        height = agreed_height(query)
-        scale = devices.scale_entry(protocol.scale)
-        if counting.BORDERS in query.broadcast:
-            placed = counting.scale_of_borders(
-                protocol, query.broadcast[counting.BORDERS], 1 << height
-            )
-            scale = devices.scale_entry(protocol.scale, placed)
+        height = steps.agreed_height(query)
+        is_placed = counting.BORDERS in query.broadcast
+        published = steps.query_scale(query, height) if is_placed else None
         return {
             "kind": "unary",
-            "scale": scale,
+            "scale": devices.scale_entry(protocol.scale, published),
             "height": height,
             "level_units": list(protocol.level_units(height)),
             "set_words": str(Bits(flip_probability(protocol.epsilon)).threshold),
@@ -339,7 +327,7 @@ class UnaryDevices(devices.NumberReports, devices.ReportsByInput):
         """A window's output; or a level, and as many bytes as the lowest level needs."""
         if query.step is report_positions:
             return super().payload_bytes(query)
-        return 1 + _width(agreed_height(query) + 1)
+        return 1 + _width(steps.agreed_height(query) + 1)
 
     def payloads(self, query: tp.Query, reply: tp.Reply) -> devices.Payloads:
         """The reports of records, one a client."""
@@ -376,15 +364,9 @@ class UnaryDevices(devices.NumberReports, devices.ReportsByInput):
         if query.step is report_positions:
             inputs = self._positions.inputs_of(self._protocol.on_scale(clients))
             return np.bincount(inputs, minlength=turns.CELLS)
-        height = agreed_height(query)
-        if counting.BORDERS in query.broadcast:
-            self._protocol.check_range(clients)
-            scale = counting.scale_of_borders(
-                self._protocol, query.broadcast[counting.BORDERS], 1 << height
-            )
-            leaves = leaves_at(scale.positions(clients.scores), clients.labels, height)
-        else:
-            leaves = leaves_of(clients, height, self._protocol)
+        height = steps.agreed_height(query)
+        placed = steps.placed(clients, query, height)
+        leaves = steps.leaves_at(placed.scores, placed.labels, height)
         return np.bincount(leaves, minlength=2 << height)
 
     def simulated_counts(
@@ -393,7 +375,7 @@ class UnaryDevices(devices.NumberReports, devices.ReportsByInput):
         """By ``SlidingWindow``; or each record on a level, and by unary bits of its node there."""
         if query.step is report_positions:
             return self._positions.window.simulated_counts(held, rng)
-        height = agreed_height(query)
+        height = steps.agreed_height(query)
         units = np.array(self._protocol.level_units(height), dtype=np.float64)
         on_level = rng.multinomial(held, units / units.sum())
         parts = list[Integers]()
@@ -407,7 +389,7 @@ class UnaryDevices(devices.NumberReports, devices.ReportsByInput):
         """Unknown outputs, levels out of range, set padding, and impossible numbers of set bits."""
         if query.step is report_positions:
             return super().refused(query, payloads)
-        levels, height = payloads[:, 0].astype(np.int64), agreed_height(query)
+        levels, height = payloads[:, 0].astype(np.int64), steps.agreed_height(query)
         wrong = (levels < FIRST_CELLS) | (levels > height + 1)
         inside = np.clip(levels, FIRST_CELLS, height + 1)
         bits = np.unpackbits(payloads[:, 1:], axis=-1)
@@ -427,7 +409,7 @@ class UnaryDevices(devices.NumberReports, devices.ReportsByInput):
         """
         if query.step is report_positions:
             return np.zeros(1)
-        reply, height = devices.CountedReports(counts[-1]), agreed_height(query)
+        reply, height = devices.CountedReports(counts[-1]), steps.agreed_height(query)
         leaves, noise = local_tree(self._protocol.known_epsilon, reply, height)
         cells = leaves.reshape(2, -1)
         area_weights = np.nan_to_num(np.concatenate(curves.cell_influences(*cells)))

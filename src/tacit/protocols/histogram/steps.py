@@ -195,7 +195,7 @@ def round_height(query: tp.Query) -> int:
     return int(height)
 
 
-def query_scale(query: tp.Query) -> ScoreScale:
+def query_scale(query: tp.Query, height: int) -> ScoreScale:
     """The scale whose positions a query takes: the protocol's, or one of published cell edges.
 
     Raises
@@ -204,25 +204,23 @@ def query_scale(query: tp.Query) -> ScoreScale:
     """
     protocol, borders = query.protocol, query.broadcast.get(counting.BORDERS)
     if borders is not None:
-        return counting.scale_of_borders(protocol, borders, 1 << round_height(query))
+        return counting.scale_of_borders(protocol, borders, 1 << height)
     base: ScoreScale = protocol.score_scale
     return base
 
 
-def placed(clients: tp.Clients, query: tp.Query) -> tp.Clients:
+def placed(clients: tp.Clients, query: tp.Query, height: int) -> tp.Clients:
     """The clients with their positions on the query's scale for scores.
 
     Raises
     ------
     DataError : for a score outside [0, 1] where scores are probabilities.
     """
-    protocol: tp.ScaledScores = query.protocol
-    if query.broadcast.get(counting.BORDERS) is None:
-        return protocol.on_scale(clients)
-    scale = query_scale(query)
-    if protocol.score_range is not None:
-        tp.check_scores_in_unit_interval(clients)
-    return clients.rescored(CentredScale(scale.borders, scale.low, scale.high))
+    scale = query_scale(query, height)
+    query.protocol.check_range(clients)
+    if _linear(query):
+        scale = CentredScale(scale.borders, scale.low, scale.high)
+    return clients.rescored(scale)
 
 
 def by_borders(query: tp.Query) -> tuple[list[tp.Query], Integers]:
@@ -249,7 +247,7 @@ def round_fields(protocol: Any, height: int, epsilon: float) -> dict[str, releas
 
 
 def _first_fields(query: tp.Query) -> releases.Fields:
-    if query.broadcast.get(counting.BORDERS) is not None or len(listed_parts(query)) != 1:
+    if _linear(query) or len(listed_parts(query)) != 1:
         raise ValueError(f"the first histogram round has no {counting.BORDERS}, and its part alone")
     return round_fields(query.protocol, round_height(query), epsilon_of(query))
 
@@ -257,9 +255,8 @@ def _first_fields(query: tp.Query) -> releases.Fields:
 def _further_fields(number: int, query: tp.Query) -> releases.Fields:
     if len(listed_parts(query)) != number:
         raise ValueError(f"round {number} lists {number} {LISTED}, got {listed_parts(query)}")
-    borders = query.broadcast.get(counting.BORDERS)
-    if borders is not None and np.ndim(borders) < 2:
-        query_scale(query)
+    if np.ndim(query.broadcast.get(counting.BORDERS, 0)) < 2:
+        query_scale(query, round_height(query))
     return round_fields(query.protocol, round_height(query), epsilon_of(query))
 
 
@@ -270,7 +267,7 @@ def _counts(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     if tree_budget.round_strata(protocol, height) == 1:
         strata = counting.ALL_RECORDS
     queries, chosen = by_borders(query)
-    rows = [leaf_counts(query, placed(clients, each), height, strata) for each in queries]
+    rows = [leaf_counts(query, placed(clients, each, height), height, strata) for each in queries]
     counts = np.stack(rows)[chosen] if chosen.size else rows[0]
     levels = tree_budget.round_levels(protocol, height, epsilon_of(query))
     return counting.level_counts(counting.LEVEL, counts, height + 1, levels, query)
@@ -388,7 +385,9 @@ def summed_influences(clients: tp.Clients, query: tp.Query) -> dict[str, Integer
         chosen = {name: each[rows] for name, each in fields.items()}
         influences = influence.influences_of(chosen, _linear(query))
         reach = influences.sensitivity(adjacency)[..., np.newaxis]
-        return influence.whole_units(influences.totals(placed(clients, asked)), reach, units)
+        return influence.whole_units(
+            influences.totals(placed(clients, asked, round_height(asked))), reach, units
+        )
 
     queries, chosen = by_borders(query)
     if chosen.size:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tacit.arrays import Floats
+from tacit.arrays import Floats, Integers
 from tacit.metrics import curves, functional, operating_points
 from tacit.results.curves.histogram import Histogram
 from tacit.results.estimate import REACH, Estimate, Interval
@@ -153,31 +153,32 @@ class ReleaseDrift:
 
 
 def drift_between(first: Histogram, second: Histogram) -> ReleaseDrift:
-    """The drift between two releases with the same scale of scores, with independent noise.
+    """The drift between two releases with independent noise.
 
-    Groups are ten parts of equally many records of the first release; their borders are held fixed
-    and lie at borders of cells.
+    Groups are ten parts of equally many records of the first release, as nearly as borders allow
+    that cells of both have: where cells follow the records, those at probabilities of decisions.
+    They are held fixed.
 
     Raises
     ------
-    ValueError : for other cells, or a class with too few records.
+    ValueError : for another unit, cells without a common border, or a class with too few records.
     """
-    views = CellView.of(first), CellView.of(second)
-    size = min(view.size for view in views)
-    one, two = (view.merged(size) for view in views)
-    same = np.array_equal(one.axis.edges(size), two.axis.edges(size))
-    if not same or one.axis.unit != two.axis.unit:
+    one, two = views = CellView.of(first), CellView.of(second)
+    edges = [view.axis.edges(view.size) for view in views]
+    shared = np.intersect1d(edges[0], edges[1])
+    if shared.size <= 2 or one.axis.unit != two.axis.unit:
         raise ValueError("releases with other scales or units of scores have no drift")
-    for view in (one, two):
+    for view in views:
         reason = too_few_records(view)
         if reason is not None:
             raise ValueError(f"no drift: a release has {reason}")
-    borders = np.round(
-        operating_points.quantiles(one.counts.sum(axis=0), np.arange(GROUPS - 1, 0, -1) / GROUPS)
+    tenths = operating_points.quantiles(
+        one.counts.sum(axis=0), np.arange(GROUPS - 1, 0, -1) / GROUPS
     )
-    reached = operating_points.reaching_places(np.unique(np.concatenate([[0.0], borders])), size)
-    members = reached - np.vstack([reached[1:], np.zeros(size)])
-    parts = _parts(one, members), _parts(two, members)
+    places = [np.searchsorted(each, shared[:-1]) for each in edges]
+    nearest = np.abs(places[0] - np.round(tenths)[:, np.newaxis]).argmin(axis=1)
+    chosen = np.unique(np.append(nearest, 0))
+    parts = [_parts(view, each[chosen]) for view, each in zip(views, places, strict=True)]
     reason = _lost_group(*parts)
     index = Estimate.absent(reason) if reason else population_stability(*parts)
     return ReleaseDrift(index, largest_shift(*parts))
@@ -194,7 +195,10 @@ def _lost_group(*releases: Parts) -> str:
     return ""
 
 
-def _parts(view: CellView, members: Floats) -> Parts:
+def _parts(view: CellView, borders: Integers) -> Parts:
+    """The parts between borders of cells, shape (G,), of which the first is the least one."""
+    reached = operating_points.reaching_places(borders.astype(np.float64), view.size)
+    members = reached - np.vstack([reached[1:], np.zeros(view.size)])
     figure = functional.ratio(
         view.counts, functional.both(members, members), np.ones((members.shape[0], 2, 1))
     )
@@ -276,7 +280,9 @@ def largest_shift(first: Parts, second: Parts) -> Estimate:
     """The largest difference of both cumulative parts, with what noise adds by simulation.
 
     Noise of the known covariance is drawn again around the difference shrunk by what it exceeds its
-    noise; the mean excess is the bias. A simulation of known noise costs no privacy.
+    noise; the mean excess is the bias. A simulation of known noise costs no privacy. The interval
+    reaches as far as the largest noise alone does in 95 % of draws: noise moves the largest
+    difference by no more, also where there is no drift.
     """
     gap = np.cumsum(second.parts - first.parts)
     value = float(np.abs(gap).max())
@@ -284,23 +290,27 @@ def largest_shift(first: Parts, second: Parts) -> Estimate:
     whole = noise + first.sampling + second.sampling
     source = np.random.default_rng(0)
     largest = [_largest_again(gap, covariance, source) for covariance in (noise, whole)]
-    biases, errors = zip(*largest, strict=True)
-    return _moved(value, biases, errors)
+    biases, errors, reaches = zip(*largest, strict=True)
+    around = _around(value, reaches[0] / REACH), _around(value, reaches[1] / REACH)
+    return replace(_moved(value, biases, errors), intervals=around)
 
 
 def _largest_again(
     gap: Floats, covariance: Floats, source: np.random.Generator
-) -> tuple[float, float]:
-    """The mean excess and the deviation of the largest difference with noise drawn again."""
+) -> tuple[float, float, float]:
+    """The mean excess and the deviation of the largest difference with noise drawn again, and the
+    bound of the largest noise in 95 % of draws."""
     if not covariance.any():
-        return 0.0, 0.0
+        return 0.0, 0.0, 0.0
     sums = np.cumsum(np.cumsum(covariance, axis=0), axis=1)
     excess = float(np.trace(sums))
     square = float(gap @ gap)
     smooth = _polynomial(np.append(0.0, gap), SHIFT_DEGREE)[1:]
     base = smooth * np.sqrt(max(square - excess, 0.0) / square) if square > 0 else gap
-    again = np.abs(base + np.cumsum(normal_draws(covariance, DRAWS, source), axis=-1)).max(axis=-1)
-    return float(again.mean() - np.abs(base).max()), float(again.std())
+    drawn = np.cumsum(normal_draws(covariance, DRAWS, source), axis=-1)
+    again = np.abs(base + drawn).max(axis=-1)
+    reach = float(np.quantile(np.abs(drawn).max(axis=-1), 0.95))
+    return float(again.mean() - np.abs(base).max()), float(again.std()), reach
 
 
 def normal_draws(covariance: Floats, draws: int, source: np.random.Generator) -> Floats:

@@ -36,7 +36,7 @@ largest one. Arrays of distances have an axis of them, in this order."""
 
 MOST_CURVATURE_NOISE = 0.04
 """Largest relative noise of the fit's curvature at which stated errors are the measured ones."""
-CURVED = "the noise of the smooth fit's curvature is too large for a linearised error"
+CURVED = "too noisy at this epsilon"
 
 KNOTS = (0.1, 0.5, 0.9)
 """The quantiles of the scores at which the spline bends, after Harrell (2015, table 2.3)."""

@@ -10,7 +10,8 @@ token. It lies in a file that its owner alone may read, and is new each time the
 
 Another door hands the signed roster to invited sites, through the same port. A stranger learns
 nothing: the door behind answers every other request, and every request without the token of an
-invitation, in the same way. The roster holds public keys, names and settings.
+invitation, in the same way. The roster holds public keys, names and settings. With it come the
+versions of the server's software, which a site compares with its own (`tacit doctor`).
 
 Tokens have 256 bits, so no number of guesses finds one; what strangers could take is the disk's
 time. However many requests come, the invitations are therefore read once a second at most. No one
@@ -21,10 +22,11 @@ from __future__ import annotations
 
 import hmac
 import http.client
+import json
 import secrets
 import ssl
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +43,7 @@ CHECK_TIME = 30.0
 ROSTER_FILE, INVITATIONS, TOKEN = "roster.json", "invitations", ".token"
 """Within the folder that holds the server's own files; the ending of files with tokens."""
 ROSTER_PATH = "/tacit/roster"
-ROSTER_HEADER = "x-tacit-invitation"
+ROSTER_HEADER, VERSIONS_HEADER = "x-tacit-invitation", "x-tacit-versions"
 OK, NOT_YET = 200, 409
 READ_EVERY = 1.0
 """Least seconds between two readings of the tokens; a new one is known after so many."""
@@ -68,9 +70,11 @@ def shown(scope: Scope, header: str) -> bytes:
     return values[0] if len(values) == 1 else b""
 
 
-async def respond(send: Send, status: int, kind: bytes, body: bytes) -> None:
-    """Answer a request with a body of this content type."""
-    headers = [(b"content-type", kind)]
+async def respond(
+    send: Send, status: int, kind: bytes, body: bytes, *more: tuple[bytes, bytes]
+) -> None:
+    """Answer a request with a body of this content type, and more headers."""
+    headers = [(b"content-type", kind), *more]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
@@ -114,13 +118,19 @@ class RosterDoor:
     ----------
     app : the application behind it.
     private : the folder of the server's own files.
+    versions : of the server's software, by package.
     clock : seconds that only ascend.
     """
 
     def __init__(
-        self, app: App, private: Path, clock: Callable[[], float] = time.monotonic
+        self,
+        app: App,
+        private: Path,
+        versions: Mapping[str, str],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._app, self._private, self._clock = app, private, clock
+        self._told = (VERSIONS_HEADER.encode(), json.dumps(dict(versions)).encode())
         self._known: list[bytes] = []
         self._due = clock()
 
@@ -132,7 +142,7 @@ class RosterDoor:
         roster = self._private / ROSTER_FILE
         body = roster.read_bytes() if roster.exists() else b"not all sites are admitted yet\n"
         status = OK if roster.exists() else NOT_YET
-        await respond(send, status, b"application/octet-stream", body)
+        await respond(send, status, b"application/octet-stream", body, self._told)
 
     def _invited(self, scope: Scope) -> bool:
         token, now = shown(scope, ROSTER_HEADER), self._clock()
@@ -142,8 +152,9 @@ class RosterDoor:
 
 
 def tokens_in(private: Path) -> list[bytes]:
-    """The tokens of all invitations, from the folder of a server's own files."""
-    return [path.read_bytes() for path in (private / INVITATIONS).glob(f"*{TOKEN}")]
+    """The tokens of all invitations and of the machine's programs, from a server's own folder."""
+    paths = [*(private / INVITATIONS).glob(f"*{TOKEN}"), *private.glob("flower/token")]
+    return [path.read_bytes() for path in paths]
 
 
 class Token:

@@ -15,6 +15,7 @@ import secrets
 import time
 import tomllib
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from tacit.crypto.identities import Identity
 from tacit.running.deployment import keys, letters
 from tacit.running.deployment.door import INVITATIONS, ROSTER_FILE, TOKEN
 from tacit.running.deployment.server import PORT, Coordinator
-from tacit.running.session.plan_file import Plan
+from tacit.running.session.plan_file import MINUTE, Plan, Renewal
 from tacit.running.session.toml_source import PlanError
 
 PARTY = "[[party]]"
@@ -47,11 +48,13 @@ def with_coordinator(text: str, key: bytes) -> str:
     """
     wanted = tomllib.loads(text)
     wanted.setdefault("plan", {})["coordinator"] = key.hex()
-    return _with_key(text, "[plan]", "coordinator", key, wanted)
+    return _with_line(text, "[plan]", "coordinator", key.hex(), wanted)
 
 
 def with_party(text: str, name: str, key: bytes) -> str:
     """A plan with a party's public key; a party that it does not name is added at its end.
+
+    Renewals of an earlier key are left out.
 
     Raises
     ------
@@ -72,16 +75,34 @@ def with_party(text: str, name: str, key: bytes) -> str:
         entry = {"name": name}
         parties.append(entry)
         text = f"{text.rstrip()}\n\n{PARTY}\nname = {json.dumps(name)}\n"
+    if entry.pop("renewals", None) is not None:
+        text = _with_line(text, PARTY, "renewals", None, wanted, name)
     entry["key"] = key.hex()
-    return _with_key(text, PARTY, "key", key, wanted, name)
+    return _with_line(text, PARTY, "key", key.hex(), wanted, name)
 
 
-def _with_key(
-    text: str, header: str, field: str, key: bytes, wanted: dict[str, Any], name: str | None = None
+def with_renewal(text: str, name: str, renewal: str) -> str:
+    """A plan with the next key of a party, after those that it has.
+
+    Raises
+    ------
+    PlanError : for a party that it does not name, and for a text whose lines are not understood.
+    """
+    wanted = tomllib.loads(text)
+    entry = next((each for each in wanted.get("party", ()) if each.get("name") == name), None)
+    if entry is None:
+        raise PlanError(f"the plan names no party {name!r}")
+    entry["renewals"] = [*dict.fromkeys((*entry.get("renewals", ()), renewal))]
+    return _with_line(text, PARTY, "renewals", entry["renewals"], wanted, name)
+
+
+def _with_line(
+    text: str, header: str, field: str, value: Any, wanted: dict[str, Any], name: str | None = None
 ) -> str:
-    """A plan's text with a key in its table of this header, and of this name where one is given.
+    """A plan's text with a value in its table of this header, and of this name where one is given.
 
-    The line of the key is replaced, else its comment; else it follows the header.
+    The line of the field is replaced, else its comment; else it follows the header. Without a value
+    the line is left out.
 
     Raises
     ------
@@ -92,13 +113,13 @@ def _with_key(
         first, _, rest = block.partition("\n")
         if first.partition("#")[0].strip() != header or name not in (None, _name_in(rest)):
             continue
-        line = f'{field} = "{key.hex()}"'
+        line = "" if value is None else f"{field} = {json.dumps(value)}\n"
         for sign in ("", r"#[ \t]*"):
-            pattern = rf"^[ \t]*{sign}{field}[ \t]*=.*$"
+            pattern = rf"^[ \t]*{sign}{field}[ \t]*=.*$\n?"
             changed, count = re.subn(pattern, line, rest, count=1, flags=re.MULTILINE)
             if count:
                 break
-        blocks[place] = f"{first}\n" + (changed if count else f"{line}\n{rest}")
+        blocks[place] = f"{first}\n" + (changed if count else f"{line}{rest}")
     made = "".join(blocks)
     with contextlib.suppress(tomllib.TOMLDecodeError):
         if tomllib.loads(made) == wanted:
@@ -168,7 +189,7 @@ def invite(
     invitation = letters.Invitation(
         site,
         server,
-        coordinator.certificates.authority.read_text(encoding="ascii"),
+        coordinator.certificates.offered(),
         keys.stored_identity(coordinator.identity).public,
         plan.read_text(encoding="utf-8"),
         secrets.token_bytes(letters.SECRET_BYTES),
@@ -177,6 +198,14 @@ def invite(
     files.write_private(kept.with_name(f"{site}{TOKEN}"), invitation.token.encode())
     files.write_private(kept, invitation.to_bytes())
     return invitation
+
+
+def invitations(coordinator: Coordinator) -> list[letters.Invitation]:
+    """The last invitation of every site that was invited."""
+    folder = coordinator.private / INVITATIONS
+    return [
+        letters.Invitation.of_bytes(path.read_bytes()) for path in sorted(folder.glob("*.json"))
+    ]
 
 
 def check_open(coordinator: Coordinator, answer: letters.Answer) -> None:
@@ -219,14 +248,38 @@ def admit(plan: Path, coordinator: Coordinator, answer: letters.Answer) -> None:
     files.write_public(plan, text.encode())
 
 
+def take_renewal(plan: Path, content: str, now: datetime) -> tuple[str, Renewal]:
+    """Write a site's next key into the plan, as the site sent it; its name, and the renewal.
+
+    What it sent is its name, and its line of the plan.
+
+    Nothing is compared by phone: the key that the plan has for the site signed it.
+
+    Raises
+    ------
+    LetterError : for a renewal whose time is over: the others need the time to learn of it.
+    PlanError : for one that the site's last key did not sign, and a plan that cannot be edited.
+    """
+    site, _, said = content.strip().partition(" ")
+    text = with_renewal(plan.read_text(encoding="utf-8"), site, said)
+    taken = next(each for each in Plan.parsed(text, str(plan)).parties if each.name == site)
+    if taken.next is None or taken.next.begins <= now.strftime(MINUTE):
+        raise letters.LetterError(
+            f"the new key of {site} was to be used from {taken.renewals[-1].begins}, which is "
+            "over: have the site remove its new key file, and renew again"
+        )
+    files.write_public(plan, text.encode())
+    return site, taken.next
+
+
 def publish_roster(
     plan: Path, coordinator: Coordinator, clock: Callable[[], float] = time.time
 ) -> bool:
     """Sign the plan where it has all keys, for the server to hand out; whether it has them.
 
-    A plan that differs from the last roster's gets a number above the last: the microseconds since
-    1970 where these are more, so that a folder that was put back from a backup does not number two
-    plans alike.
+    A plan or an authority that differs from the last roster's gets a number above the last: the
+    microseconds since 1970 where these are more, so that a folder that was put back from a backup
+    does not number two plans alike.
     """
     text = plan.read_text(encoding="utf-8")
     path = files.private_folder(coordinator.private) / ROSTER_FILE
@@ -235,9 +288,10 @@ def publish_roster(
         return False
     identity = keys.stored_identity(coordinator.identity)
     last = _published(path, identity)
-    if last.plan != text:
+    said = (text, coordinator.certificates.offered())
+    if last[1:] != said:
         number = max(last.number + 1, int(clock() * 1e6))
-        files.write_private(path, letters.roster_of(letters.NumberedPlan(number, text), identity))
+        files.write_private(path, letters.roster_of(letters.NumberedPlan(number, *said), identity))
     return True
 
 
@@ -246,7 +300,7 @@ def _published(path: Path, identity: Identity) -> letters.NumberedPlan:
     try:
         return letters.read_roster(path.read_bytes(), identity.public)
     except (FileNotFoundError, letters.LetterError):
-        return letters.NumberedPlan(0, "")
+        return letters.NumberedPlan(0, "", "")
 
 
 def _name_coordinator(plan: Path, coordinator: Coordinator) -> None:

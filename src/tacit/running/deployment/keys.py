@@ -12,6 +12,7 @@ party.
 from __future__ import annotations
 
 import ipaddress
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -56,12 +57,23 @@ def stored_node_key(path: Path) -> Path:
     """
     form = serialization.PrivateFormat.OpenSSH
     files.create_private(path, _private_pem(ec.generate_private_key(CURVE), form))
+    public = path.with_name(f"{path.name}.pub")
+    files.write_public(public, public_node_key(path))
+    return public
+
+
+def public_node_key(path: Path) -> bytes:
+    """The public part of the node key in a file, as one line.
+
+    Raises
+    ------
+    KeyFileError : for a file without such a key, or that others may read.
+    FileNotFoundError : where there is none.
+    """
     files.check_private(path, KeyFileError)
     secret = partial(serialization.load_ssh_private_key, path.read_bytes(), None)
     key = _loaded(secret, ec.EllipticCurvePrivateKey, f"{path} holds no node key")
-    public = path.with_name(f"{path.name}.pub")
-    files.write_public(public, _public_line(key.public_key()))
-    return public
+    return _public_line(key.public_key())
 
 
 def checked_node_key(content: bytes, source: str | Path) -> bytes:
@@ -104,6 +116,10 @@ def _private_pem(key: ec.EllipticCurvePrivateKey, form: serialization.PrivateFor
 
 VALID = timedelta(days=825)
 """How long certificates are valid; many TLS libraries refuse a longer time."""
+EARLY = timedelta(hours=1)
+"""By how much clocks may differ: a certificate is valid that long before it is used."""
+OVERLAP = timedelta(days=30)
+"""After what time a renewed certificate is used, unless another time is given."""
 LOOPBACK = ("localhost", "127.0.0.1")
 """Names and addresses at which programs of the server's own machine reach it."""
 CURVE = ec.SECP384R1()
@@ -131,23 +147,48 @@ class Certificates:
         return cls(folder / "ca.crt", private / "server.pem", private / "server.key")
 
     @property
+    def renewed(self) -> Certificates:
+        """Where the renewed ones wait."""
+        folder = self.certificate.parent / "renewed"
+        return Certificates.within(folder, folder)
+
+    def offered(self) -> str:
+        """The authorities that parties are to trust, PEM: this one, and a renewed one's."""
+        there = [each.authority for each in (self, self.renewed) if each.exist]
+        return "".join(path.read_text(encoding="ascii") for path in there)
+
+    @property
+    def served(self) -> x509.Certificate:
+        """The server's certificate.
+
+        Raises
+        ------
+        ValueError : for a file that is no certificate.
+        """
+        return x509.load_pem_x509_certificate(self.certificate.read_bytes())
+
+    @property
     def exist(self) -> bool:
         """Whether all three files are there."""
         return all(path.is_file() for path in (self.authority, self.certificate, self.key))
 
 
-def make_certificates(tls: Certificates, hosts: Sequence[str]) -> None:
+def make_certificates(
+    tls: Certificates, hosts: Sequence[str], begins: datetime | None = None
+) -> None:
     """Write a new authority and a server certificate that it signed.
 
     The authority's private key is not stored: no other certificate can be signed with it. New
-    certificates therefore mean a new authority, which the parties have to be given again.
+    certificates therefore mean a new authority, which the parties have to be given: by the roster
+    (``renew``), or again.
 
     Parameters
     ----------
     tls : the files to write; existing ones are replaced.
     hosts : names and addresses under which parties reach the server; loopback is always added.
+    begins : when they are used first; None means now.
     """
-    now = datetime.now(UTC)
+    now = begins or datetime.now(UTC)
     authority_key, server_key = (ec.generate_private_key(CURVE) for _ in range(2))
     names = [_general(host) for host in dict.fromkeys((*hosts, *LOOPBACK))]
     issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
@@ -181,7 +222,7 @@ def certified(tls: Certificates, hosts: Sequence[str], option: str) -> tuple[str
         if not hosts:
             raise KeyFileError(f"the server has no certificate yet, and it needs {option}")
         make_certificates(tls, hosts)
-    known = hosts_of(tls.certificate)
+    known = names_of(tls.served)
     if not set(hosts) <= set(known):
         raise KeyFileError(
             f"the server has a certificate for {', '.join(known)}, not for {', '.join(hosts)}; "
@@ -191,26 +232,91 @@ def certified(tls: Certificates, hosts: Sequence[str], option: str) -> tuple[str
     return known
 
 
-def hosts_of(certificate: Path) -> tuple[str, ...]:
-    """The names and addresses that a certificate is for.
-
-    Raises
-    ------
-    ValueError : for a file that is no certificate.
-    """
-    parsed = x509.load_pem_x509_certificate(certificate.read_bytes())
-    names = parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+def names_of(certificate: x509.Certificate) -> tuple[str, ...]:
+    """The names and addresses that a certificate is for."""
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     return tuple(str(name.value) for name in names)
 
 
-def ends_of(certificate: Path) -> datetime:
-    """The time until which a certificate is valid.
+def begins_of(certificate: x509.Certificate) -> datetime:
+    """The time from which a certificate is used."""
+    return certificate.not_valid_before_utc + EARLY
+
+
+def trusted(authorities: str, now: datetime) -> str:
+    """Of a federation's authorities, the one in use and those that are to follow, PEM.
+
+    The dates in the certificates decide, by the reader's own clock. Who stole the key of an earlier
+    server is therefore taken for the server until the next authority begins, and not after it.
 
     Raises
     ------
-    ValueError : for a file that is no certificate.
+    KeyFileError : for a text that holds no certificates.
     """
-    return x509.load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc
+    try:
+        known = x509.load_pem_x509_certificates(authorities.encode())
+    except ValueError:
+        raise KeyFileError("the federation's authority is no certificate") from None
+    latest = max((begins_of(each) for each in known if begins_of(each) <= now), default=None)
+    kept = [each for each in known if latest is None or begins_of(each) >= latest]
+    return b"".join(each.public_bytes(serialization.Encoding.PEM) for each in kept).decode()
+
+
+def renew(tls: Certificates, begins: datetime | None, now: datetime) -> datetime:
+    """Make certificates that follow the server's, for the same names; when they are used first.
+
+    Parameters
+    ----------
+    tls : the server's files.
+    begins : when; None means after ``OVERLAP``, or before the present ones end.
+    now : the time.
+
+    Raises
+    ------
+    KeyFileError : without certificates that are valid, for others that wait already, and for a
+        time that is over or after the end of the present ones.
+    """
+    last = tls.served.not_valid_after_utc - EARLY if tls.exist else now
+    if last <= now:
+        raise KeyFileError(
+            f"no site can be reached by a certificate that is missing or has expired: remove "
+            f"{tls.authority}, and make another with tacit keys --coordinator --host"
+        )
+    if tls.renewed.exist:
+        raise KeyFileError(
+            f"renewed certificates wait already, until {begins_of(tls.renewed.served)}: "
+            f"remove {tls.renewed.authority.parent} to make others"
+        )
+    begins = begins or min(now + OVERLAP, last)
+    if not now < begins <= last:
+        raise KeyFileError(f"the new certificates are used from {now} to {last}, got {begins}")
+    make_certificates(tls.renewed, names_of(tls.served), begins)
+    return begins
+
+
+def has_issued(served: x509.Certificate, authority: x509.Certificate) -> bool:
+    """Whether a certificate names this authority's key as its issuer's."""
+    issuer = served.extensions.get_extension_for_class(x509.AuthorityKeyIdentifier).value
+    subject = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    return issuer.key_identifier == subject.key_identifier
+
+
+def is_due(tls: Certificates, now: datetime) -> bool:
+    """Whether renewed certificates wait whose time has come."""
+    return tls.renewed.exist and begins_of(tls.renewed.served) <= now
+
+
+def use_renewed(tls: Certificates, now: datetime) -> None:
+    """Put renewed certificates in the place of a server's, once their time has come.
+
+    They are copied before they are removed, so that a machine that stops here begins again.
+    """
+    if is_due(tls, now):
+        waiting = tls.renewed
+        files.write_private(tls.key, waiting.key.read_bytes())
+        files.write_public(tls.certificate, waiting.certificate.read_bytes())
+        files.write_public(tls.authority, waiting.authority.read_bytes())
+        shutil.rmtree(waiting.authority.parent)
 
 
 def _builder(
@@ -236,7 +342,7 @@ def _builder(
         .issuer_name(_name(AUTHORITY))
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_before(now - EARLY)
         .not_valid_after(now + VALID)
         .add_extension(identifier, critical=False)
         .add_extension(constraints, critical=True)

@@ -103,7 +103,7 @@ def _code(content: bytes, purpose: bytes, length: int) -> str:
     return "-".join(digits[start : start + GROUP] for start in range(0, len(digits), GROUP))
 
 
-INVITATION, ANSWER, ROSTER = "tacit-invitation/1", "tacit-answer/1", "tacit-roster/2"
+INVITATION, ANSWER, ROSTER = "tacit-invitation/1", "tacit-answer/1", "tacit-roster/3"
 SECRET_BYTES = 32
 DIGEST_BYTES = 32
 LENGTHS = {
@@ -125,6 +125,17 @@ ADDRESS = re.compile(r"(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9.-]+):\d{1,5}")
 def host_of(address: str) -> str:
     """The host in an address."""
     return address.rpartition(":")[0].strip("[]")
+
+
+def address_of(host: str, port: int) -> str:
+    """Host and port in one text, with an address of IPv6 in brackets.
+
+    Examples
+    --------
+    >>> address_of("::1", 8443)
+    '[::1]:8443'
+    """
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 class LetterError(ValueError):
@@ -256,16 +267,19 @@ class NumberedPlan(NamedTuple):
     ----------
     number : a later roster of the coordinator has a larger one.
     plan : the text of the plan, with all keys.
+    authority : the certificates of the server's authorities, PEM: the one in use, and one that is
+        to follow; empty leaves a site those that it has.
     """
 
     number: int
     plan: str
+    authority: str = ""
 
 
 def roster_of(numbered: NumberedPlan, identity: Identity) -> bytes:
     """The file of a plan with all keys, signed by the coordinator."""
     signature = identity.sign(_roster_words(numbered))
-    fields = {"number": str(numbered.number), "plan": numbered.plan, "signature": signature}
+    fields = {**numbered._asdict(), "number": str(numbered.number), "signature": signature}
     return _file(ROSTER, fields)
 
 
@@ -276,10 +290,10 @@ def read_roster(content: bytes, coordinator: bytes) -> NumberedPlan:
     ------
     LetterError : for a file that holds none, or that the coordinator did not sign.
     """
-    fields = _fields(content, ROSTER, "number", "plan", "signature")
+    fields = _fields(content, ROSTER, *NumberedPlan._fields, "signature")
     if not NUMBER.fullmatch(fields["number"]):
         raise LetterError(f"a roster's number has 1 to 18 digits, got {fields['number']!r:.80}")
-    numbered = NumberedPlan(int(fields["number"]), fields["plan"])
+    numbered = NumberedPlan(int(fields["number"]), fields["plan"], fields["authority"])
     if not is_signed(coordinator, _roster_words(numbered), fields["signature"]):
         raise LetterError("the roster is not signed by the coordinator that sent the invitation")
     return numbered
@@ -292,12 +306,7 @@ def roster_code(plan: Plan) -> str:
     ------
     PlanError : where a key is missing.
     """
-    agreement = plan.agreement()
-    sites = [
-        [party.name, key.hex()] for party, key in zip(plan.parties, agreement.parties, strict=True)
-    ]
-    words = [plan.name, sites, agreement.digest.hex()]
-    return federation_code(json.dumps(words, separators=(",", ":")).encode())
+    return federation_code(plan.words)
 
 
 def _file(kind: str, fields: Mapping[str, Any]) -> bytes:
@@ -337,7 +346,7 @@ def _said(site: str, identity: bytes, node_key: str, invitation: bytes) -> bytes
 
 
 def _roster_words(numbered: NumberedPlan) -> bytes:
-    return f"{ROSTER}\0{numbered.number}\0{numbered.plan}".encode()
+    return json.dumps([ROSTER, *numbered], separators=(",", ":")).encode()
 
 
 def _proof(secret: bytes, message: bytes) -> bytes:

@@ -16,7 +16,8 @@ from tacit.privacy.cost import HIDDEN, Cost, amount_line
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.results.text import protocol_line
-from tacit.running.session.debits import limit_line
+from tacit.running.session.approval import Draft, Subject
+from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk
 from tacit.running.spending import counted_clients
@@ -107,27 +108,66 @@ def preview(desk: PartyDesk) -> list[tuple[str, str]]:
     desk : the party's files, opened and checked.
     """
     party_file, plan = desk.party_file, desk.plan
-    key = "" if plan.coordinator is None else plan.coordinator.hex()
-    others = ", ".join(party.name for party in plan.parties if party.name != party_file.name)
     rows = [
-        (
-            "plan",
-            f"{plan.name}, with {others or 'no other party'}; a result needs {plan.min_clients}",
-        ),
-        ("coordinator", key),
+        *_who_rows(plan, party_file.name),
         ("scores", _unit_line(desk)),
         *run_rows(plan),
     ]
-    if plan.on_loss == "restart":
-        again = "and the same again each time a lost party makes a run or its sum start again"
-        rows.append(("", again))
     records = f"{desk.records.records:,} records in {party_file.records}"
     rows.append(("data set", f"{party_file.dataset}: {records}"))
     left_out = desk.records.left_out
     if left_out is not None:
         scores, labels = left_out.sum(axis=1).tolist()
         rows.append(("left out", f"{scores:,} records without a score, {labels:,} without a label"))
-    return rows + [("ledger", line) for line in _ledger_lines(desk, plan.guarantee)]
+    rows += [("ledger", line) for line in _ledger_lines(desk, plan.guarantee)]
+    if party_file.approval is not None:
+        rows.append(("approval", approval_line(Subject(party_file, plan))))
+    return rows
+
+
+def approval_line(subject: Subject) -> str:
+    """Whether a plan is approved now, in a sentence for the site's own people."""
+    standing, draft = subject.now, subject.draft
+    if standing.problem or draft is None:
+        return f"not approved: {standing.problem}"
+    left = draft.runs - len(standing.sessions)
+    return f"approved by {', '.join(standing.names)}; {left} of {draft.runs} runs are left"
+
+
+def approval_page(subject: Subject, draft: Draft) -> list[tuple[str, str]]:
+    """Labelled lines for the people who approve: all that a signature allows, in words.
+
+    Parameters
+    ----------
+    subject : the plan, and the site's file.
+    draft : what is to be signed.
+    """
+    file, plan, rule = subject.party_file, subject.plan, subject.rule
+    threats = plan.protocol.threats(plan.protocol.settings)
+    total = amount_line(draft.runs * plan.guarantee.epsilon, draft.runs * plan.guarantee.delta)
+    more = ", and more where a sum starts again" if plan.on_loss == "restart" else ""
+    return [
+        *_who_rows(plan, file.name),
+        ("digest", plan.digest.hex()[:32]),
+        ("about", f"data set {file.dataset} of {file.name}: {file.records}"),
+        *run_rows(plan),
+        ("server sees", threats.server),
+        ("others see", threats.others),
+        ("you trust", threats.trust),
+        ("not hidden", threats.left_open),
+        ("how often", f"{draft.runs} runs at most, which cost at most {total} together{more}"),
+        ("until", f"{draft.until}, the whole day in UTC"),
+        ("who signs", f"{rule.needed} of {', '.join(sorted(rule.keys))}"),
+        ("signed by", ", ".join(subject.signers(draft)) or "no one yet"),
+        ("now", approval_line(subject)),
+    ]
+
+
+def _who_rows(plan: Plan, name: str) -> list[tuple[str, str]]:
+    """Who asks, and with whom a party of this name computes."""
+    others = ", ".join(party.name for party in plan.parties if party.name != name)
+    needs = f"{plan.name}, with {others or 'no other party'}; a result needs {plan.min_clients}"
+    return [("plan", needs), ("coordinator", (plan.coordinator or b"").hex())]
 
 
 def run_rows(plan: Plan) -> list[tuple[str, str]]:
@@ -140,6 +180,9 @@ def run_rows(plan: Plan) -> list[tuple[str, str]]:
     ]
     if plan.per_person:
         rows.append(("", composition.person_line(plan.per_person, plan.guarantee.epsilon)))
+    if plan.on_loss == "restart":
+        again = "and the same again each time a lost party makes a run or its sum start again"
+        rows.append(("", again))
     return rows
 
 
@@ -167,15 +210,25 @@ def _cost_line(cost: Cost) -> str:
     return f"at most {amount_line(cost.epsilon, cost.delta)}; hides {HIDDEN[cost.adjacency.value]}"
 
 
-def _ledger_lines(desk: PartyDesk, cost: Cost) -> list[str]:
-    """What every limit leaves, and for how many runs that is enough."""
-    party_file = desk.party_file
+def spendings_of(party_file: PartyFile) -> list[Spending]:
+    """What was spent under every limit of a party's records; under that of its file before a run.
+
+    Raises
+    ------
+    LedgerError, OSError : for a ledger that cannot be read.
+    """
     spendings: list[Spending] = []
     if party_file.ledger.exists():
         with Ledger.open_readonly(party_file.ledger) as pages:
             spendings = pages.spending(party_file.dataset)
     if not spendings and party_file.limit is not None:
         spendings = [Spending(party_file.limit, 0.0, 0.0, 0.0, 0)]
+    return spendings
+
+
+def _ledger_lines(desk: PartyDesk, cost: Cost) -> list[str]:
+    """What every limit leaves, and for how many runs that is enough."""
+    spendings = spendings_of(desk.party_file)
     if not spendings:
         return ["sets no limit for this data set: nothing will be answered (tacit ledger limit)"]
-    return [limit_line(spending, cost) for spending in spendings]
+    return [spending.line(cost) for spending in spendings]

@@ -18,7 +18,8 @@ from tacit import files, operating
 from tacit.running.deployment.door import check_closed, write_token
 from tacit.running.deployment.flower_programs import guards, programs
 from tacit.running.deployment.flower_programs.template import start_template
-from tacit.running.deployment.keys import Certificates, KeyFileError, checked_node_key, ends_of
+from tacit.running.deployment.keys import Certificates, KeyFileError, checked_node_key, use_renewed
+from tacit.running.deployment.letters import address_of
 from tacit.running.speaking import LOG_PREFIX
 
 CONNECTION = "tacit"
@@ -35,6 +36,10 @@ SLACK = 90.0
 after."""
 ENDED = "finished"
 FAILED = "ServerApp failed with "
+BEFORE_ANOTHER = (
+    "before another run, see who is connected (tacit status); what sites spent stays in their "
+    "ledgers"
+)
 EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104  # nothing is bound here: these are compared with
 
 
@@ -53,6 +58,7 @@ class Coordinator:
     certificates : the server's TLS files.
     tickets : what allows a run.
     guards : the guarded programs.
+    results : the folder of results, each named as Flower numbers its run.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -60,6 +66,7 @@ class Coordinator:
         self.identity, self.nodes = folder / "identity.key", folder / "nodes"
         self.certificates = Certificates.within(folder, self.private)
         self.tickets, self.guards = self.private / "tickets", self.private / "programs"
+        self.results = self.private / "results"
 
     @classmethod
     def of(cls, plan: str | Path) -> Coordinator:
@@ -161,11 +168,12 @@ def start_server(
     """
     programs.require_flower()
     tls = coordinator.certificates
+    use_renewed(tls, datetime.now(UTC))
     if not tls.exist:
         raise programs.DeploymentError(
             f"{coordinator.folder} holds no certificates: tacit keys --coordinator"
         )
-    if ends_of(tls.certificate) < datetime.now(UTC):
+    if tls.served.not_valid_after_utc < datetime.now(UTC):
         raise programs.DeploymentError(
             f"the server's certificate has expired: remove {tls.authority}, make another with "
             "tacit keys --coordinator --host, and send the new ca.crt to every party"
@@ -220,21 +228,21 @@ def register_nodes(coordinator: Coordinator, tell: programs.Tell | None = None) 
     KeyFileError : for a file that holds no node key.
     DeploymentError : when the server refuses one.
     """
-    node_keys = _node_keys(coordinator.nodes)
+    keys = node_keys(coordinator.nodes)
     known = coordinator.registered()
     flower = coordinator.flower(tell)
-    for name in [name for name, node in known.items() if node_keys.get(name) != node["key"]]:
+    for name in [name for name, node in known.items() if keys.get(name) != node["key"]]:
         flower.call("flwr", "supernode", "unregister", known[name]["node"], CONNECTION)
         del known[name]
         coordinator.note_registered(known)
-    new = [name for name in node_keys if name not in known]
+    new = [name for name in keys if name not in known]
     with ThreadPoolExecutor(max_workers=3) as pool:
         calls = {
             name: pool.submit(_register, flower, coordinator.nodes / f"{name}.pub", name)
             for name in new
         }
     done = {name: call.result() for name, call in calls.items() if call.exception() is None}
-    known |= {name: {"key": node_keys[name], "node": number} for name, number in done.items()}
+    known |= {name: {"key": keys[name], "node": number} for name, number in done.items()}
     coordinator.note_registered(known)
     for name in new:
         calls[name].result()
@@ -255,15 +263,20 @@ def runs_of(coordinator: Coordinator, tell: programs.Tell | None = None) -> list
     return list(coordinator.flower(tell).call("flwr", "list", CONNECTION)["runs"])
 
 
-def _node_keys(folder: Path) -> dict[str, str]:
-    """The public node keys in a folder, by name."""
-    node_keys: dict[str, str] = {}
+def node_keys(folder: Path) -> dict[str, str]:
+    """The public node keys in a folder, by name.
+
+    Raises
+    ------
+    KeyFileError : for a file that holds no node key, or another node's.
+    """
+    keys: dict[str, str] = {}
     for path in sorted(folder.glob("*.pub")):
         key = checked_node_key(path.read_bytes(), path).decode().strip()
-        if key in node_keys.values():
+        if key in keys.values():
             raise KeyFileError(f"{path} holds the key of another node")
-        node_keys[path.stem] = key
-    return node_keys
+        keys[path.stem] = key
+    return keys
 
 
 def _register(flower: programs.Flower, key: Path, name: str) -> str:
@@ -273,11 +286,10 @@ def _register(flower: programs.Flower, key: Path, name: str) -> str:
 
 def _write_connection(coordinator: Coordinator, host: str, port: int) -> None:
     """The configuration with which ``flwr`` finds the server."""
-    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     authority = json.dumps(str(coordinator.certificates.authority), ensure_ascii=False)
     text = (
         f'[superlink]\ndefault = "{CONNECTION}"\n\n[superlink.{CONNECTION}]\n'
-        f'address = "{address}"\nroot-certificates = {authority}\n'
+        f'address = "{address_of(host, port)}"\nroot-certificates = {authority}\n'
     )
     files.write_public(coordinator.private / "flower" / "config.toml", text.encode())
     files.write_private(coordinator.private / "address.json", json.dumps([host, port]).encode())
@@ -327,7 +339,7 @@ def conduct_run(
     ------
     DeploymentError : for a run without a result, with the reason.
     """
-    folder = files.private_folder(coordinator.private / "results")
+    folder = files.private_folder(coordinator.results)
     result = folder / f"{secrets.token_hex(8)}.json"
     settings = {"plan": str(plan), "identity": str(coordinator.identity), "result": str(result)}
     allowed = guards.write_ticket(coordinator.tickets, settings)
@@ -349,7 +361,9 @@ def conduct_run(
             log.unlink()
     if not result.exists():
         raise programs.DeploymentError(_reason(coordinator, number, verbose))
-    return Conducted.read(result)
+    named = folder / f"{number}.json"
+    result.with_suffix(ROWS_SUFFIX).rename(named.with_suffix(ROWS_SUFFIX))
+    return Conducted.read(result.rename(named))
 
 
 def _report(line: str, tell: programs.Tell, verbose: programs.Tell | None) -> None:
@@ -390,8 +404,8 @@ def _reason(coordinator: Coordinator, number: str, verbose: programs.Tell | None
                 run for run in runs_of(coordinator, verbose) if str(run["run-id"]) == number
             ]
             if matching and str(matching[0]["status"]).startswith(ENDED):
-                return f"the run gave no result: {reason_of(matching[0])}"
+                return f"the run gave no result: {reason_of(matching[0])}; {BEFORE_ANOTHER}"
             time.sleep(1.0)
-    except programs.DeploymentError as error:
-        return f"the server went away during the run: {error}"
-    return "the run gave no result, and its server does not say why"
+    except programs.DeploymentError:
+        return f"the server went away during the run: start it (tacit serve); {BEFORE_ANOTHER}"
+    return f"the run gave no result, and its server does not say why; {BEFORE_ANOTHER}"

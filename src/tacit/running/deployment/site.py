@@ -16,9 +16,11 @@ import socket
 import ssl
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -28,13 +30,13 @@ from tacit.running.deployment import letters
 from tacit.running.deployment.door import ROSTER_FILE, ROSTER_HEADER, ROSTER_PATH, write_token
 from tacit.running.deployment.flower_programs import guards, programs
 from tacit.running.deployment.flower_programs.template import start_template
-from tacit.running.deployment.keys import stored_identity, stored_node_key
-from tacit.running.session.party_file import PartyFile
-from tacit.running.session.plan_file import Plan
-from tacit.running.session.service import read_identity
+from tacit.running.deployment.keys import OVERLAP, stored_identity, stored_node_key, trusted
+from tacit.running.session.party_file import PartyFile, follower, identities, in_use
+from tacit.running.session.plan_file import MINUTE, Plan, Renewal
+from tacit.running.session.service import PartyDesk, read_identity
 from tacit.running.speaking import LOG_PREFIX
 
-INVITATION_FILE, ANSWER_FILE = "invitation.json", "answer.json"
+INVITATION_FILE, ANSWER_FILE, RENEWAL_FILE = "invitation.json", "answer.json", "renewal.txt"
 PLAN_FILE, AUTHORITY_FILE = "plan.toml", "ca.crt"
 MAY_CHANGE = ("parties", "min_clients", "protocol", "deadline", "retries")
 """Fields of a plan that a roster may have otherwise than an invitation; some are checked apart."""
@@ -105,26 +107,36 @@ def checked_roster(content: bytes, invitation: letters.Invitation, folder: Path)
     ------
     LetterError, PlanError : for a roster that the site must not take.
     """
-    number, text = letters.read_roster(content, invitation.coordinator)
-    new, invited = Plan.parsed(text, "the roster"), Plan.parsed(invitation.plan, "the invitation")
-    others = replace(new, **{name: getattr(invited, name) for name in MAY_CHANGE})
-    settings = [(each.protocol.name, each.protocol.settings) for each in (new, invited)]
-    if others != invited or settings[0] != settings[1] or new.min_clients < invited.min_clients:
+    said = letters.read_roster(content, invitation.coordinator)
+    number, text = said.number, said.plan
+    new = Plan.parsed(text, "the roster")
+    if not may_follow(invitation, new):
         raise letters.LetterError(
             "the coordinator's plan has other settings now than its invitation: agree on them, "
             "and accept a new invitation into a new folder"
         )
-    public = read_identity(folder / "identity.key").public
-    if {party.name: party.key for party in new.parties}.get(invitation.site) != public:
-        raise letters.LetterError(f"the roster has another key under the name {invitation.site!r}")
+    mine = folder / KEY_FILES[0]
+    own = next((each for each in new.parties if each.name == invitation.site), None)
+    if own is None or own.key != read_identity(in_use(mine)).public:
+        raise letters.LetterError(
+            f"the roster has another key under the name {invitation.site!r}: call the coordinator; "
+            "it takes a key that you renewed by the file that you sent"
+        )
+    if not {*own.keys} <= {read_identity(path).public for path in identities(mine)}:
+        raise letters.LetterError(
+            "the roster announces a key of this site that was not made here: this site's key was "
+            "stolen; have the coordinator invite it again"
+        )
     new.agreement()
-    last = _last_taken(folder, invitation.coordinator)
+    if said.authority:
+        trusted(said.authority, datetime.now(UTC))
+    last = last_taken(folder, invitation.coordinator)
     if last is not None and number < last.number:
         raise letters.LetterError(
             f"the roster has the number {number} and is older than the last that this site took, "
             f"{last.number}: the coordinator signs its plan again when it removes its {ROSTER_FILE}"
         )
-    if last is not None and number == last.number and text != last.plan:
+    if last is not None and said != last and number == last.number:
         raise letters.LetterError(
             f"the coordinator signed two rosters with the number {number}, and this site took the "
             "other: call the coordinator"
@@ -132,7 +144,16 @@ def checked_roster(content: bytes, invitation: letters.Invitation, folder: Path)
     return text
 
 
-def _last_taken(folder: Path, coordinator: bytes) -> letters.NumberedPlan | None:
+def may_follow(invitation: letters.Invitation, new: Plan) -> bool:
+    """Whether a site that was invited to one plan may take another, whatever its sites are."""
+    invited = Plan.parsed(invitation.plan, "the invitation")
+    others = replace(new, **{name: getattr(invited, name) for name in MAY_CHANGE})
+    settings = [(each.protocol.name, each.protocol.settings) for each in (new, invited)]
+    least = new.min_clients >= invited.min_clients
+    return others == invited and settings[0] == settings[1] and least
+
+
+def last_taken(folder: Path, coordinator: bytes) -> letters.NumberedPlan | None:
     """The roster that a site took last; None before the first."""
     path = folder / ROSTER_FILE
     try:
@@ -144,29 +165,82 @@ def _last_taken(folder: Path, coordinator: bytes) -> letters.NumberedPlan | None
 
 
 def is_agreed(text: str, local_plan: str) -> bool:
-    """Whether a roster says what the site's own plan says: sites, keys and what they sign."""
+    """Whether a roster says what the site's own plan says: sites, keys and what they sign.
+
+    Keys may be followed by others, as those before announced them.
+    """
     new, known = Plan.parsed(text, "the roster"), Plan.parsed(local_plan, PLAN_FILE)
-    if not known.is_complete:
+    if not known.is_complete or len(new.parties) != len(known.parties):
         return False
-    said = [
-        (each.name, each.parties, each.agreement().digest, each.on_loss) for each in (new, known)
-    ]
+    for party, before in zip(new.parties, known.parties, strict=True):
+        if (party.name, party.keys[: len(before.keys)]) != (before.name, before.keys):
+            return False
+    new = replace(new, parties=known.parties)
+    said = [(each.name, each.agreement().digest, each.on_loss) for each in (new, known)]
     return said[0] == said[1]
 
 
-def take_roster(content: bytes, text: str, folder: Path) -> None:
-    """Keep a checked roster, and make its plan the site's own copy.
+def renew_identity(party: Path, begins: datetime | None, now: datetime) -> tuple[Path, Renewal]:
+    """Make a site's next identity key; the file that goes to the coordinator, and what it says.
+
+    Parameters
+    ----------
+    party : the site's file.
+    begins : when it is used first; None means after ``OVERLAP``.
+    now : the time.
+
+    Raises
+    ------
+    LetterError : where a next key waits already, and for a time that is over.
+    PlanError : for a plan without the site's present key.
+    """
+    desk = PartyDesk.open(party)
+    file, begins = desk.party_file, begins or now + OVERLAP
+    own, since = desk.plan.parties[desk.index], begins.strftime(MINUTE)
+    if own.keys[-1] != desk.identity.public or identities(file.identity)[-1] != file.identity:
+        raise letters.LetterError("a new key waits already: remove its file to make another")
+    if since <= now.strftime(MINUTE):
+        raise letters.LetterError(f"the new key is used from a time to come, got {since}")
+    new = stored_identity(follower(file.identity, begins))
+    renewal = Renewal.made(desk.plan, file.name, desk.identity, new.public, since)
+    files.write_public(party.parent / RENEWAL_FILE, f"{file.name} {renewal}\n".encode())
+    return party.parent / RENEWAL_FILE, renewal
+
+
+def take_roster(content: bytes, text: str, folder: Path, coordinator: bytes) -> None:
+    """Keep a checked roster, and make its plan and its authorities the site's own copy.
 
     An earlier copy that differs is kept as plan.toml.before. The roster is kept first: what is
     older than it is refused from then on.
     """
     files.write_private(folder / ROSTER_FILE, content)
+    trust(folder, letters.read_roster(content, coordinator).authority)
     plan = folder / PLAN_FILE
     if plan.exists() and plan.read_text(encoding="utf-8") == text:
         return
     if plan.exists():
         shutil.copyfile(plan, plan.with_name(f"{PLAN_FILE}.before"))
     files.write_public(plan, text.encode())
+
+
+def trust(folder: Path, authorities: str | None = None) -> None:
+    """Keep a site's authorities, PEM, less those whose time is over; None means those it has.
+
+    A roster's authorities need no code: the coordinator signed them, and they say which server is
+    dialled; they sign no message of a run. The last roster's number only ascends, so that no older
+    one brings an authority back. A roster that is held back keeps none beyond its time
+    (``trusted``).
+
+    Raises
+    ------
+    KeyFileError : for a text that holds no certificates.
+    """
+    path = folder / AUTHORITY_FILE
+    present = path.read_text(encoding="ascii") if path.exists() else ""
+    told = authorities or present
+    kept = trusted(told, datetime.now(UTC)) if told else ""
+    if kept != present:
+        files.write_public(path, kept.encode())
 
 
 CONNECT_SECONDS, READ_SECONDS = 4.0, 15.0
@@ -179,29 +253,36 @@ class Reached(NamedTuple):
     ----------
     status : of HTTP.
     content : the answer's body.
+    headers : of the answer, by names in small letters.
+    certificate : of the server, in DER.
     """
 
     status: int
     content: bytes
+    headers: Mapping[str, str] = MappingProxyType({})
+    certificate: bytes = b""
 
 
 def proxy_for(server: str) -> str:
     """The proxy that the environment names for a server, without a password; empty for none."""
     proxies = urllib.request.getproxies()
     proxy = proxies.get("https") or proxies.get("all") or ""
-    if not proxy or urllib.request.proxy_bypass(letters.host_of(server)):
+    host = letters.host_of(server)
+    if not proxy or host == programs.LOOPBACK or urllib.request.proxy_bypass(host):
         return ""
-    parts = urlsplit(proxy if "//" in proxy else f"//{proxy}")
+    # a password may hold what ends the part of it: / ? #
+    parts = urlsplit(f"//{proxy.rpartition('@')[2].rpartition('//')[2]}")
     return f"{parts.hostname}:{parts.port}" if parts.port else str(parts.hostname)
 
 
-def ask(server: str, authority: Path, token: str = "") -> Reached:
+def ask(server: str, authority: Path | None, token: str = "") -> Reached:
     """Ask a server once for its roster.
 
     Parameters
     ----------
     server : host and port.
-    authority : the certificate of the server's authority.
+    authority : the certificate of the server's authority; None takes any certificate, to see which
+        it is, and shows no token.
     token : of an invitation; empty to see only whether the server answers.
 
     Raises
@@ -213,17 +294,26 @@ def ask(server: str, authority: Path, token: str = "") -> Reached:
     programs.require_flower()
     import httpx  # noqa: PLC0415 -- comes with Flower
 
-    context = ssl.create_default_context(cafile=str(authority))
+    context = ssl.create_default_context(cafile=None if authority is None else str(authority))
+    if authority is None:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    by_environment = letters.host_of(server) != programs.LOOPBACK
     seconds = httpx.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
-    headers = {ROSTER_HEADER: token} if token else {}
+    headers = {ROSTER_HEADER: token} if token and authority is not None else {}
+    url = f"https://{server}{ROSTER_PATH}"
     try:
-        with httpx.Client(verify=context, timeout=seconds) as client:
-            said = client.get(f"https://{server}{ROSTER_PATH}", headers=headers)
+        with (
+            httpx.Client(verify=context, timeout=seconds, trust_env=by_environment) as client,
+            client.stream("GET", url, headers=headers) as said,
+        ):
+            connection = said.extensions["network_stream"].get_extra_info("ssl_object")
+            certificate = connection.getpeercert(True)  # in DER
+            content = b"" if authority is None else said.read()
     except (httpx.HTTPError, OSError) as error:
         raise _translated(error, server) from None
-    if len(said.content) > letters.MAX_LETTER:
+    if len(content) > letters.MAX_LETTER:
         raise programs.UnreachableError(f"{server} sends more than a roster")
-    return Reached(said.status_code, said.content)
+    return Reached(said.status_code, content, dict(said.headers), certificate)
 
 
 def reach(
@@ -260,14 +350,21 @@ def _translated(error: Exception, server: str) -> programs.DeploymentError:
     )
 
 
+UNKNOWN_NAME, NOTHING_LISTENS = "does not know the name", "nothing listens there"
+NO_ANSWER, NO_TLS = "no answer in", "what listens there does not speak TLS"
+"""Reasons for which a server cannot be reached."""
+
+
 def _reason(causes: list[BaseException], through_proxy: bool) -> str:
     if any(isinstance(cause, socket.gaierror) for cause in causes):
         named = "proxy" if through_proxy else "server"
-        return f"this machine does not know the name of the {named}"
+        return f"this machine {UNKNOWN_NAME} of the {named}"
     if any(isinstance(cause, ConnectionRefusedError) for cause in causes):
-        return "the connection is refused: nothing listens there"
+        return f"the connection is refused: {NOTHING_LISTENS}"
     if any("timeout" in type(cause).__name__.lower() for cause in causes):
-        return f"no answer in {CONNECT_SECONDS:.0f} s"
+        return f"{NO_ANSWER} {CONNECT_SECONDS:.0f} s"
+    if any(isinstance(cause, ssl.SSLError) for cause in causes):
+        return NO_TLS
     first = causes[0]
     return f"{str(first) or type(first).__name__:.120}"
 
@@ -364,8 +461,8 @@ def wait_connected(node: programs.Program, seconds: float) -> None:
         said = node.said()
         if UNKNOWN_KEY in said:
             raise RefusedError(
-                "the server does not know this node key: its coordinator has to register "
-                "node.key.pub"
+                "the server does not know this node key, or it is already connected from another "
+                "`tacit join`: end that one, or have the coordinator register node.key.pub"
             ) from None
         if FOREIGN_SERVER in said:
             raise RefusedError(FOREIGN_WORDS) from None

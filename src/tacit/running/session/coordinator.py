@@ -133,7 +133,7 @@ class Coordinator:
         )
         self._guarantee = composition.of_person(agreement.protocol.guarantee, agreement.per_person)
         self._restarts = restarts
-        self.round = -1
+        self.round = self._before_query = -1
         self.begins_again = True
         self._waiting: set[int] = set()
         self._view: tp.View | None = None
@@ -191,6 +191,12 @@ class Coordinator:
             f"the others is in what was spent; what it cost {who} is not known here, by the plan "
             f"at most {bound}, and as much again for each sum tried again"
         )
+
+    @property
+    def place(self) -> str:
+        """The present round for a person: the query's number, as results count rounds, and which
+        exchange of it this is, both from 1."""
+        return f"round {self.queries}.{self.round - self._before_query}"
 
     @property
     def opens_early(self) -> bool:
@@ -290,6 +296,7 @@ class Coordinator:
     def _asked(self, query: tp.Query) -> exchanges.Exchange:
         """The rounds of one query, after which those who did not take part have left."""
         self.queries, self._view = self.queries + 1, query.view
+        self._before_query = self.round
         self.begins_again &= query.step.is_free and query.view is not tp.View.MPC
         attempts = SUM_ATTEMPTS if self._restarts else 1
         try:
@@ -297,14 +304,14 @@ class Coordinator:
                 query, self.active, self._agreement, self.session, attempts
             )
         except (SumError, fields.MessageError) as error:
-            raise RunError(f"{self._declines()}{error}") from error
+            raise self._failure(error) from error
         self.declined |= answered.refused
         if answered.attempts > 1:
             self.repeats = (*self.repeats, ATTEMPTS.format(count=answered.attempts))
         lost = sorted(set(self.active) - set(answered.members))
         if len(answered.members) < self._agreement.min_clients:
-            raise RunError(
-                f"{self._declines()}a result needs {self._agreement.min_clients} parties, "
+            raise self._failure(
+                f"a result needs {self._agreement.min_clients} parties, "
                 f"and {len(answered.members)} answered"
             )
         depending = query.view is tp.View.EACH and self.queries > 1
@@ -329,13 +336,20 @@ class Coordinator:
         """
         return Run(self.server_result, self.most_spent, self.queries, sent, mpc, self.computations)
 
-    def _declines(self) -> str:
-        """Who declined, and why, each reason once."""
-        by_reason: dict[str, list[str]] = {}
+    def _failure(self, reason: object) -> RunError:
+        """Why a run has no result: who declined, each reason once; then why, unless all did."""
+        by_reason: dict[str, list[int]] = {}
         for party, why in sorted(self.declined.items()):
-            reason = why.removeprefix(DECLINED)
-            by_reason.setdefault(reason, []).append(called(party, self._names))
-        return "".join(f"{', '.join(who)} declined: {why}; " for why, who in by_reason.items())
+            by_reason.setdefault(why.removeprefix(DECLINED), []).append(party)
+        if self.active and set(self.active) <= self.declined.keys():
+            free = all(self.spent[party] == self.before[party] for party in self.active)
+            reasons, nothing = " and ".join(sorted(by_reason)), "; nothing more was spent" * free
+            return RunError(f"all {len(self.active)} parties declined: {reasons}{nothing}")
+        declines = [
+            f"{', '.join(called(party, self._names) for party in who)} declined: {why}; "
+            for why, who in by_reason.items()
+        ]
+        return RunError(f"{''.join(declines)}{reason}")
 
 
 def _stated(values: dict[str, Any], guarantee: tp.Cost) -> tp.Cost:

@@ -6,15 +6,14 @@ numbers of the ledger, and is never sent.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
 from tacit.ledger.accounts import Spending
-from tacit.ledger.entries import DEBIT, BudgetError, Entry, instant
+from tacit.ledger.entries import BudgetError, Entry, instant
 from tacit.ledger.ledger import Ledger
-from tacit.privacy.composition import of_person, restated, stated_cost
+from tacit.privacy.composition import of_person, stated_cost
 from tacit.privacy.cost import Cost, amount_line
 from tacit.protocol.conversation import Protocol
 from tacit.running.session.messages import Agreement
@@ -153,7 +152,7 @@ def paid_line(protocol: Protocol, spent: Cost, guarantee: Cost, spendings: list[
     """
     run = amount_line(spent.epsilon, spent.delta)
     lines = [f"answered: {protocol.figure} by {protocol.name}; this run has cost {run} so far"]
-    lines += [f"the ledger {limit_line(each, guarantee)}" for each in spendings]
+    lines += [f"the ledger {each.line(guarantee)}" for each in spendings]
     return "; ".join(lines)
 
 
@@ -168,39 +167,11 @@ def declined_line(why: str, ledger: Ledger, dataset: str) -> str:
 def _freed(ledger: Ledger, dataset: str, spending: Spending) -> str:
     """When the first spending leaves a rolling window; empty where none does."""
     period: timedelta | None = spending.limit.period
-    times = [
-        line.time
-        for line in ledger.lines()
-        if line.kind == DEBIT and line.dataset == dataset and line.epsilon
-    ]
+    times = [line.time for line in ledger.paid(dataset)]
     if period is None or not times:
         return ""
     first = next((t for t in times if instant(t) + period > instant(times[-1])), times[-1])
     return (
-        f"the first spending leaves the {period.days} days on {instant(first) + period:%Y-%m-%d}; "
-        f"to allow more before: tacit ledger limit {ledger.path} --dataset {dataset}"
+        f"budget returns from {instant(first) + period:%Y-%m-%d}; to allow more now: "
+        f"tacit ledger limit {ledger.path} --dataset {dataset}"
     )
-
-
-def limit_line(spending: Spending, cost: Cost) -> str:
-    """What a limit allows, what is spent of it, and for how many runs of a cost that is enough."""
-    limit = spending.limit
-    span = "" if limit.period is None else f" in any {limit.period.days} days"
-    allowed = f"epsilon {limit.epsilon:g}{span} at {limit.adjacency.value} adjacency"
-    enough = _runs_left(spending, cost)
-    left = "any number of runs" if enough is None else f"{enough} more run{'s' * (enough != 1)}"
-    return f"allows {allowed}; {spending.epsilon:g} spent; enough for {left}"
-
-
-def _runs_left(spending: Spending, cost: Cost) -> int | None:
-    """How many more runs basic composition allows; None for any number."""
-    limit = spending.limit
-    if math.isinf(limit.epsilon):
-        return None
-    run_cost = Cost(math.inf) if cost.adjacency is None else restated(cost, limit.adjacency)
-    if spending.unlimited or math.isinf(run_cost.epsilon):
-        return 0
-    shares = [(limit.epsilon - spending.epsilon, run_cost.epsilon)]
-    shares.append((limit.delta - spending.delta, run_cost.delta))
-    counts = [math.floor(left / each + 1e-9) for left, each in shares if each > 0]
-    return max(0, min(counts)) if counts else None

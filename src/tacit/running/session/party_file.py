@@ -11,20 +11,17 @@ from __future__ import annotations
 
 import glob
 import math
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import tacit.protocol as tp
 from tacit.data import categories, form, reading, units
 from tacit.data.columns import RULES, Columns
+from tacit.data.engines import opening
 from tacit.data.engines.counts_file import read_counts
-from tacit.data.engines.opening import (
-    PATTERN_SIGNS,
-    DatabaseTable,
-    files_of,
-    is_address,
-    stored_clients,
-)
 from tacit.data.engines.records import Known
 from tacit.ledger.entries import Limit
 from tacit.protocol.settings import changed_settings
@@ -47,6 +44,20 @@ DATA_KEYS = (
 
 
 @dataclass(frozen=True)
+class Rule:
+    """Who at a site approves plans.
+
+    Parameters
+    ----------
+    needed : the number of signatures without which no plan is answered.
+    keys : the public identity keys of those who may sign, by name; all different.
+    """
+
+    needed: int
+    keys: Mapping[str, bytes]
+
+
+@dataclass(frozen=True)
 class PartyFile:
     """What a party contributes to a run, and what it allows.
 
@@ -54,7 +65,7 @@ class PartyFile:
     ----------
     name : its name in the plan.
     plans : its own copies of the plans that it agreed to.
-    identity : the file of its identity key.
+    identity : the file of its identity key that is in use when the party's file is read.
     ledger : its ledger.
     records : the file of its records, a pattern or folder of Parquet files, or the table of a
         database.
@@ -73,13 +84,14 @@ class PartyFile:
         records have one score.
     class_column : the column of classes; None for that of labels.
     counted : whether the file holds counts of its records, and not these.
+    approval : who at the site approves plans; None where no approval is needed.
     """
 
     name: str
     plans: tuple[Path, ...]
     identity: Path
     ledger: Path
-    records: Path | DatabaseTable
+    records: Path | opening.DatabaseTable
     dataset: str
     columns: Columns
     limit: Limit | None = None
@@ -92,6 +104,7 @@ class PartyFile:
     scores: tuple[str, ...] = ()
     class_column: str | None = None
     counted: bool = False
+    approval: Rule | None = None
 
     @classmethod
     def read(cls, path: str | Path) -> PartyFile:
@@ -103,7 +116,7 @@ class PartyFile:
         OSError : for a file that cannot be read.
         """
         source = toml_source.Source.read(Path(path))
-        source.only("party", "data", "limit", "mpc")
+        source.only("party", "data", "limit", "mpc", "approval")
         party = source.table("party", "name", "plan", "identity", "ledger", "server")
         data = source.table("data", *DATA_KEYS)
         if ONE_EACH in data.values and "person" in data.values:
@@ -123,7 +136,7 @@ class PartyFile:
         return cls(
             party.text("name"),
             tuple(home / plan for plan in party.texts("plan")),
-            home / party.text("identity", "identity.key"),
+            in_use(home / party.text("identity", "identity.key")),
             home / party.text("ledger", "ledger.db"),
             _records(data, home),
             data.text("dataset"),
@@ -138,6 +151,7 @@ class PartyFile:
             data.texts("scores") if "scores" in data.values else (),
             data.optional("class"),
             "counts" in data.values,
+            _rule(source),
         )
 
     @property
@@ -147,7 +161,7 @@ class PartyFile:
 
     def source(self) -> dict[str, str]:
         """The keys that say where its records are, with whole paths."""
-        if isinstance(self.records, DatabaseTable):
+        if isinstance(self.records, opening.DatabaseTable):
             return self.records.settings()
         return {"counts" if self.counted else "file": str(self.records)}
 
@@ -162,7 +176,30 @@ class PartyFile:
         return self.ledger.with_name(f"{self.ledger.stem}-results")
 
 
-def _records(data: toml_source.Table, home: Path) -> Path | DatabaseTable:
+FROM = "-from-"
+"""What stands in the name of an identity's file before the time from which it is used."""
+
+
+def follower(identity: Path, begins: datetime) -> Path:
+    """The file of the identity that follows another from a time on, in the same folder."""
+    first = identity.stem.partition(FROM)[0]
+    return identity.with_name(f"{first}{FROM}{begins:%Y%m%dT%H%MZ}{identity.suffix}")
+
+
+def identities(identity: Path) -> list[Path]:
+    """The files of an identity and of those that follow it, in order of their times."""
+    first = identity.stem.partition(FROM)[0]
+    later = identity.parent.glob(f"{first}{FROM}*{identity.suffix}")
+    return [identity.with_name(f"{first}{identity.suffix}"), *sorted(later)]
+
+
+def in_use(identity: Path) -> Path:
+    """Of an identity's file and those that follow it, the last whose time has come."""
+    now = follower(identity, datetime.fromtimestamp(time.time(), UTC)).stem
+    return [path for path in identities(identity) if FROM not in path.stem or path.stem <= now][-1]
+
+
+def _records(data: toml_source.Table, home: Path) -> Path | opening.DatabaseTable:
     """The file of records, a pattern or folder of files, counts, or the table of a database."""
     if "counts" in data.values:
         for key in ("file", *DATABASE_KEYS, *COUNTED_WITHOUT, *FORM_KEYS):
@@ -174,23 +211,25 @@ def _records(data: toml_source.Table, home: Path) -> Path | DatabaseTable:
         if unused is not None:
             data.refuse(unused, f"{unused} needs records, the address of a database")
         path = home / data.text("file")
-        if set(PATTERN_SIGNS) & set(data.text("file")) and not path.exists():
+        if set(opening.PATTERN_SIGNS) & set(data.text("file")) and not path.exists():
             return Path(glob.escape(str(home))) / data.text("file")
         return path
     return _database(data, home)
 
 
-def _database(data: toml_source.Table, home: Path) -> DatabaseTable:
+def _database(data: toml_source.Table, home: Path) -> opening.DatabaseTable:
     """The table of a database."""
     for key in ("file", "separator", "decimal"):
         if key in data.values:
             data.refuse(key, f"{key} and records, the address of a database, cannot both be given")
     address = data.text("records")
-    if not is_address(address):
+    if not opening.is_address(address):
         data.refuse("records", "records must begin with postgresql:// or duckdb://")
     table, query, passfile = map(data.optional, ("table", "query", "passfile"))
     with data.about("records"):
-        return DatabaseTable(address, table, query, Path(passfile) if passfile else None).at(home)
+        return opening.DatabaseTable(
+            address, table, query, Path(passfile) if passfile else None
+        ).at(home)
 
 
 def _form(data: toml_source.Table) -> form.FileForm:
@@ -212,6 +251,20 @@ def _limit(limit: toml_source.Table, dataset: str) -> Limit | None:
     period = limit.period("period")
     with limit.about("epsilon"):
         return None if epsilon is None else Limit(dataset, epsilon, delta, adjacency, period)
+
+
+def _rule(source: toml_source.Source) -> Rule | None:
+    """The table [approval]; None where there is none."""
+    if "approval" not in source.content:
+        return None
+    table = source.table("approval", "needed", "keys")
+    given = table.values.get("keys")
+    if not (isinstance(given, dict) and given):
+        table.refuse("keys", 'keys must name who approves, as { ada = "64 hexadecimal digits" }')
+    keys = {name: toml_source.Table(source, "approval", given).key(name) or b"" for name in given}
+    if len({*keys.values()}) < len(keys):
+        table.refuse("keys", "two names have one key: everyone who approves needs another key")
+    return Rule(table.whole("needed", len(keys), 1, len(keys)), keys)
 
 
 NO_CLASS_COLUMNS = "its own file does not name a column of scores for each class of the plan"
@@ -307,11 +360,11 @@ def read_records(
         return _read_counted(party_file, protocol, 0 if party_file.one_each else per_person)
     source, columns = party_file.records, _plan_columns(party_file, protocol)
     counts = protocol is not None and protocol.one_count is not None
-    where = source if isinstance(source, DatabaseTable) else [str(source)]
-    stored = stored_clients(where, columns, counts, known=known, as_one=True)
+    where = source if isinstance(source, opening.DatabaseTable) else [str(source)]
+    stored = opening.stored_clients(where, columns, counts, known=known, as_one=True)
     if stored is not None:
         return stored.by_values
-    made = reading.read_columns(dict.fromkeys(files_of([str(source)]), columns))[0]
+    made = reading.read_columns(dict.fromkeys(opening.files_of([str(source)]), columns))[0]
     return made if made.count == 1 else made.pooled()
 
 

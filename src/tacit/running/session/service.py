@@ -33,7 +33,7 @@ from tacit.protocol import declared, fields, values
 from tacit.results.estimate import finite
 from tacit.running import speaking, units
 from tacit.running.mpc.transport import Transport
-from tacit.running.session import debits, messages, plan_file
+from tacit.running.session import approval, debits, messages, plan_file
 from tacit.running.session.party import Party, state_kinds
 from tacit.running.session.party_file import ONE_EACH, PartyFile, columns_misfit, read_records
 from tacit.running.session.run_records import RECORDS_MARK, RUN, RunRecords
@@ -176,7 +176,7 @@ class PartyDesk:
         BudgetError, OSError : where ledger or state cannot be written; nothing was sent.
         """
         session = message[messages.SESSION_POSITION].hex()
-        with self._alone(), Ledger(self.party_file.ledger) as ledger:
+        with self.alone(), Ledger(self.party_file.ledger) as ledger:
             notebook = self.party_file.state / CLIENT_STATE_FILE
             before = NO_NOTES if not notebook.exists() else notebook.read_bytes()
             party = self._party(ledger, noise, before, session)
@@ -285,7 +285,9 @@ class PartyDesk:
             read = partial(read_records, self.party_file, self.plan.protocol, self.plan.per_person)
             of_run = RunRecords(read, ledger, self.party_file.state, session)
             named = self.party_file.dataset, agreement, of_run.fingerprint
-            records, guard = of_run.clients, of_run.guarded(debits.LedgerGuard(ledger, *named))
+            records, guard = of_run.clients, debits.LedgerGuard(ledger, *named)
+            subject = approval.Subject(self.party_file, self.plan)
+            guard = of_run.guarded(approval.guarded(guard, subject, ledger))
         return Party(
             self.index,
             self.identity,
@@ -317,7 +319,7 @@ class PartyDesk:
         )
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def alone(self) -> Iterator[None]:
         """Keep every other process from answering for this party until the block ends."""
         if not self.party_file.state.exists():
             self.party_file.state.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -18,14 +18,14 @@ FROM (
           ELSE -1 END AS cell
         FROM (
 SELECT client, `label`, score,
-  2 * place + CASE WHEN score >= ARRAY(
-  0.001e0, 0.5e0
+  place + CASE WHEN score >= ARRAY(
+  0.001e0, 0.25e0, 0.5e0, CAST('Infinity' AS DOUBLE)
 )[place] THEN 1 ELSE 0 END AS place
 FROM (
 SELECT client, `label`, score,
-  2 * 0 + CASE WHEN score >= ARRAY(
-  0.25e0
-)[0] THEN 1 ELSE 0 END AS place
+  ARRAY(
+  0, 1, 2
+)[CAST(FLOOR(LEAST(GREATEST((score - (0.001e0)) * 6.012024048096192e0, 0e0), 2.0e0)) AS INT)] AS place
 FROM (
 SELECT `si te` AS client, `label` AS `label`,
   CAST(`score` AS DOUBLE) AS score

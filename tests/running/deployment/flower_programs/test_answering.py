@@ -17,9 +17,11 @@ from flwr.app import RecordDict
 from flwr.common.serde import message_from_proto, recorddict_to_proto
 from flwr.proto import message_pb2, runtime_pb2
 from flwr.supercore.constant import TaskType
+from flwr.supercore.inflatable.inflatable_object import get_object_tree
 from flwr.supercore.object_store import ObjectStoreFactory
+from flwr.supercore.run import Run, RunNotRunningException
 from flwr.supernode.nodestate import NodeStateFactory
-from flwr.supernode.start_client_internal import _insert_message
+from flwr.supernode.start_client_internal import _insert_message, _pull_and_store_message
 
 from tacit.running.deployment.flower_programs import answering, guards
 from tacit.running.deployment.flower_programs.answering import Answering, PipeClient, PipeError
@@ -104,6 +106,37 @@ def test_nothing_is_started_where_no_message_waits(tmp_path: Path) -> None:
     empty = NodeStateFactory(objectstore_factory=ObjectStoreFactory()).state()
     Answering(tmp_path).answer(empty)
     assert empty.get_messages_legacy(is_reply=True) == []
+
+
+@pytest.mark.parametrize("lost", ["pull_object", "confirm_message_received"])
+def test_a_message_whose_run_ends_leaves_nothing(state: Any, lost: str) -> None:
+    """Else a node would wait hours for its parts, and answer no later run."""
+    (message,) = state.get_messages_legacy(is_reply=False)
+    empty = NodeStateFactory(objectstore_factory=ObjectStoreFactory()).state()
+    empty.store_run(Run.create_empty(RUN))
+    whole = {part: state.get_object(RUN, part) for part in (message.object_id,)}
+
+    def ended(*_: Any) -> None:
+        raise RunNotRunningException
+
+    steps: dict[str, Any] = {
+        "pull_object": lambda _, part: whole[part],
+        "confirm_message_received": lambda *_: None,
+        lost: ended,
+    }
+    received = guards.dropping_ended(_pull_and_store_message)(
+        state=empty,
+        object_store=empty.object_store,
+        node_config={},
+        receive=lambda: (message, get_object_tree(message)),
+        get_run=ended,
+        get_fab=ended,
+        trusted_entities=None,
+        **steps,
+    )
+    assert received is None
+    assert empty.get_messages_legacy() == []
+    assert [task.status.status for task in empty.get_tasks()] == ["finished"]
 
 
 def test_a_reply_is_made_first(state: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

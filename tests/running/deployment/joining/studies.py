@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -96,11 +97,15 @@ def sent_by(
 
 @contextmanager
 def tls_server(
-    folder: Path, status: int = 200, body: bytes = b"roster", address: str = "127.0.0.1"
+    folder: Path,
+    status: int = 200,
+    body: bytes = b"roster",
+    address: str = "127.0.0.1",
+    begins: datetime | None = None,
 ) -> Iterator[tuple[int, Path]]:
     """A server that gives one answer; its port, and the certificate of its authority."""
     files = Certificates.within(folder, folder / "private")
-    make_certificates(files, ["localhost"])
+    make_certificates(files, ["localhost"], begins)
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -137,17 +142,23 @@ def _serving(server: socketserver.TCPServer) -> Iterator[int]:
 
 
 @contextmanager
-def connect_proxy() -> Iterator[tuple[int, list[str]]]:
-    """A proxy that knows CONNECT only; its port, and the targets that it was asked for."""
+def connect_proxy(to: int | None = None, port: int = 0) -> Iterator[tuple[int, list[str]]]:
+    """A proxy that knows CONNECT only; its port, and the targets that it was asked for.
+
+    Parameters
+    ----------
+    to : the port to which it connects whatever it is asked for.
+    port : its own.
+    """
     asked: list[str] = []
 
     class Tunnel(http.server.BaseHTTPRequestHandler):
         def do_CONNECT(self) -> None:
             asked.append(f"CONNECT {self.path}")
-            host, _, port = self.path.rpartition(":")
+            host, _, asked_port = self.path.rpartition(":")
             self.send_response(200)
             self.end_headers()
-            with socket.create_connection((host, int(port))) as upstream:
+            with socket.create_connection((host, to or int(asked_port))) as upstream:
                 back = threading.Thread(target=_copy, args=(upstream, self.connection), daemon=True)
                 back.start()
                 _copy(self.connection, upstream)
@@ -156,8 +167,8 @@ def connect_proxy() -> Iterator[tuple[int, list[str]]]:
         def log_message(self, *_: object) -> None:
             """Nothing is printed."""
 
-    with _serving(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Tunnel)) as port:
-        yield port, asked
+    with _serving(http.server.ThreadingHTTPServer(("127.0.0.1", port), Tunnel)) as own_port:
+        yield own_port, asked
 
 
 def _copy(source: socket.socket, target: socket.socket) -> None:

@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tacit.crypto.identities import Identity
-from tacit.running.deployment import inviting, letters
+from tacit.running.deployment import inviting, keys, letters
 from tacit.running.deployment import site as site_side
 from tacit.running.deployment.door import ROSTER_FILE
 from tacit.running.deployment.keys import stored_identity, stored_node_key
+from tacit.running.session import party_file, plan_file
 from tacit.running.session.plan_file import Plan
+from tacit.running.session.service import PartyDesk
 from tacit.running.session.toml_source import PlanError
 from tests.running.deployment.joining.studies import Study, quick_codes
 
@@ -32,7 +37,8 @@ def study(tmp_path: Path) -> Study:
 
 
 def joined(study: Study, site: str, content: bytes) -> None:
-    site_side.take_roster(content, taken(study, site, content), study.folder / site)
+    key = invitation_of(study, site).coordinator
+    site_side.take_roster(content, taken(study, site, content), study.folder / site, key)
 
 
 def taken(study: Study, site: str, content: bytes) -> str:
@@ -87,6 +93,37 @@ def test_an_older_roster_is_refused(study: Study) -> None:
     joined(study, "a", second)
     assert (study.folder / "a" / "plan.toml").read_bytes() == before == study.plan.read_bytes()
     joined(study, "b", first)
+
+
+def test_certificates_are_renewed_by_the_roster(study: Study) -> None:
+    """Without a code, from the date at the latest without the old authority, and never back."""
+    tls, now, home = study.coordinator.certificates, datetime.now(UTC), study.folder / "a"
+    first, old = study.complete(), tls.authority.read_text()
+    joined(study, "a", first)
+    for begins in (now, tls.served.not_valid_after_utc):
+        with pytest.raises(keys.KeyFileError, match="the new certificates are used from"):
+            keys.renew(tls, begins, now)
+    begins = keys.renew(tls, None, now)
+    assert begins == now + keys.OVERLAP
+    with pytest.raises(keys.KeyFileError, match="wait already"):
+        keys.renew(tls, None, now)
+    second = study.complete()
+    assert site_side.is_agreed(taken(study, "a", second), (home / "plan.toml").read_text())
+    joined(study, "a", second)
+    new = tls.renewed.authority.read_text()
+    assert (home / "ca.crt").read_text() == old + new == study.invited("d").authority
+    assert keys.trusted(old + new, begins) == keys.trusted(new + old, begins) == new
+    assert keys.names_of(tls.renewed.served) == keys.names_of(tls.served)
+    with pytest.raises(letters.LetterError, match="older than the last"):
+        taken(study, "a", first)
+    keys.use_renewed(tls, begins - timedelta(seconds=2))
+    assert tls.authority.read_text() == old
+    keys.use_renewed(tls, begins + timedelta(seconds=2))
+    assert tls.exist and not tls.renewed.exist and tls.key.stat().st_mode & 0o077 == 0
+    joined(study, "a", study.complete())
+    assert (home / "ca.crt").read_text() == new == tls.authority.read_text()
+    with pytest.raises(letters.LetterError, match="older than the last"):
+        taken(study, "a", second)
 
 
 def test_two_rosters_with_one_number_are_refused(study: Study) -> None:
@@ -280,3 +317,90 @@ def test_lines_that_are_not_understood_are_left_to_a_person(text: str) -> None:
 def test_a_plan_needs_its_table() -> None:
     with pytest.raises(PlanError, match="by hand"):
         inviting.with_coordinator('plan = {name = "x"}\n', KEY)
+
+
+def at(monkeypatch: pytest.MonkeyPatch, moment: datetime) -> None:
+    """Let every plan and identity be read at a time."""
+    clock = SimpleNamespace(time=moment.timestamp)
+    for module in (plan_file, party_file):
+        monkeypatch.setattr(module, "time", clock)
+
+
+def test_a_sites_key_is_renewed_by_the_key_before_it(
+    study: Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One file goes to the coordinator; no code, no invitation; old until the time, then new."""
+    now, homes = datetime.now(UTC), {name: study.folder / name for name in "ab"}
+    begins, first = now + timedelta(days=3), study.complete()
+    for site in "ab":
+        joined(study, site, first)
+    old = stored_identity(homes["a"] / "identity.key").public
+    approved = Plan.read(homes["b"] / "plan.toml").digest
+    letter, said = site_side.renew_identity(homes["a"] / "party.toml", begins, now)
+    with pytest.raises(letters.LetterError, match="waits already"):
+        site_side.renew_identity(homes["a"] / "party.toml", begins, now)
+    for _ in range(2):
+        assert inviting.take_renewal(study.plan, letter.read_text(), now) == ("a", said)
+    second = study.complete()
+    for site in "ab":
+        local = (study.folder / site / "plan.toml").read_text()
+        assert site_side.is_agreed(taken(study, site, second), local)
+        joined(study, site, second)
+    with pytest.raises(letters.LetterError, match="older than the last"):
+        taken(study, "b", first)
+    for moment, key in ((begins - timedelta(minutes=2), old), (begins, said.key)):
+        at(monkeypatch, moment)
+        plans = [Plan.read(study.folder / name / "plan.toml") for name in "ab"]
+        assert {plan.parties[0].key for plan in plans} == {key}
+        assert {plan.digest for plan in plans} == {approved}
+        assert PartyDesk.open(homes["a"] / "party.toml").identity.public == key
+        assert taken(study, "a", second) == taken(study, "b", second)
+    joined_before = (homes["b"] / "plan.toml").read_text().replace("renewals", "# renewals")
+    assert site_side.is_agreed(taken(study, "b", second), joined_before)
+    again, _ = site_side.renew_identity(homes["a"] / "party.toml", None, begins)
+    inviting.take_renewal(study.plan, again.read_text(), begins)
+    assert len(Plan.read(study.plan).parties[0].keys) == 3
+    replaced = inviting.with_party(study.plan.read_text(), "a", KEY)
+    assert Plan.parsed(replaced, "plan").parties[0].keys == (KEY,)
+
+
+@pytest.mark.parametrize("liar", ["coordinator", "thief", "other federation", "earlier"])
+def test_who_may_not_announce_a_key(study: Study, liar: str) -> None:
+    """The coordinator alone can make none, and move none; a thief's does not replace the owner's,
+    and the owner refuses it; another federation's is none of this one."""
+    now, home = datetime.now(UTC), study.folder / "a"
+    first, thief = study.complete(), Identity.generate()
+    new = thief.public
+    for site in "ab":
+        joined(study, site, first)
+    plan, owner = Plan.read(study.plan), stored_identity(home / "identity.key")
+    late = (now + timedelta(days=9)).strftime(plan_file.MINUTE)
+    forged = plan_file.Renewal.made(plan, "a", owner, new, late)
+    if liar == "coordinator":
+        centre = stored_identity(study.coordinator.identity)
+        forged = plan_file.Renewal.made(plan, "a", centre, new, late)
+    elif liar == "other federation":
+        forged = plan_file.Renewal.made(replace(plan, name="x"), "a", owner, new, late)
+    elif liar == "earlier":
+        sooner = (now + timedelta(days=1)).strftime(plan_file.MINUTE)
+        forged = replace(forged, begins=sooner)
+    content = f"a {forged}"
+    if liar != "thief":
+        with pytest.raises(PlanError, match="not signed by the key before"):
+            inviting.take_renewal(study.plan, content, now)
+        return
+    letter, said = site_side.renew_identity(home / "party.toml", None, now)
+    inviting.take_renewal(study.plan, letter.read_text(), now)
+    joined(study, "b", study.complete())
+    text = study.plan.read_text()
+    lines = [line for line in text.splitlines() if not line.startswith("renewals")]
+    study.plan.write_text(inviting.with_renewal("\n".join(lines), "a", str(forged)))
+    third = study.complete()
+    known = (study.folder / "b" / "plan.toml").read_text()
+    assert not site_side.is_agreed(taken(study, "b", third), known)
+    between = plan_file.Renewal.made(plan, "a", thief, said.key, said.begins)
+    text = inviting.with_renewal(study.plan.read_text(), "a", str(between))
+    study.plan.write_text(text)
+    for roster in (third, study.complete()):  # the owner's own key at the end hides none before it
+        with pytest.raises(letters.LetterError, match="was not made here"):
+            taken(study, "a", roster)

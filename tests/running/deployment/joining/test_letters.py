@@ -115,11 +115,11 @@ def test_the_code_covers_invitation_and_keys(true: letters.Answer) -> None:
 
 def test_a_roster_is_the_coordinators(tmp_path: Path) -> None:
     identity = Identity.generate()
-    content = letters.roster_of(letters.NumberedPlan(7, "[plan]\n"), identity)
-    assert letters.read_roster(content, identity.public) == (7, "[plan]\n")
+    content = letters.roster_of(letters.NumberedPlan(7, "[plan]\n", "PEM"), identity)
+    assert letters.read_roster(content, identity.public) == (7, "[plan]\n", "PEM")
     with pytest.raises(letters.LetterError, match="not signed by the coordinator"):
         letters.read_roster(content, Identity.generate().public)
-    for change in ({"plan": "[plan]\n# more\n"}, {"number": "8"}):
+    for change in ({"plan": "[plan]\n# more\n"}, {"number": "8"}, {"authority": ""}):
         changed = json.dumps(json.loads(content) | change).encode()
         with pytest.raises(letters.LetterError, match="not signed by the coordinator"):
             letters.read_roster(changed, identity.public)

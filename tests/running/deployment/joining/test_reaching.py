@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,9 @@ import pytest
 
 from tacit.running.deployment import door
 from tacit.running.deployment.flower_programs import programs
+from tacit.running.deployment.flower_programs.programs import versions
 from tacit.running.deployment.inviting import publish_roster
-from tacit.running.deployment.site import RefusedError, ask, proxy_for, reach
+from tacit.running.deployment.site import RefusedError, ask, proxy_for, reach, trust
 from tests.running.deployment.joining.studies import (
     Study,
     connect_proxy,
@@ -90,8 +93,11 @@ def test_a_dead_proxy_is_named(server: tuple[int, Path], monkeypatch: pytest.Mon
         ask(f"localhost:{port}", server[1])
 
 
-def test_the_programs_of_one_machine_do_not_use_its_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
+@pytest.mark.parametrize("user", ["", "http://", "http://me:pa/ss@", "me:p#ss@", "http://me:p?//@"])
+def test_the_programs_of_one_machine_do_not_use_its_proxy(
+    monkeypatch: pytest.MonkeyPatch, user: str
+) -> None:
+    monkeypatch.setenv("https_proxy", f"{user}proxy.example:3128")
     assert proxy_for("study.example:8443") == "proxy.example:3128"
     for name, value in programs.without_proxy({"no_proxy": "a.example"}).items():
         monkeypatch.setenv(name, value)
@@ -113,7 +119,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
 
 def door_of(study: Study, clock: Callable[[], float]) -> door.RosterDoor:
     closed = door.Door(lambda *_: None, "machine")  # type: ignore[arg-type]
-    return door.RosterDoor(closed, study.coordinator.private, clock)
+    return door.RosterDoor(closed, study.coordinator.private, versions(), clock)
 
 
 def test_the_roster_is_for_invited_sites(study: Study) -> None:
@@ -129,7 +135,7 @@ def test_the_roster_is_for_invited_sites(study: Study) -> None:
     token = study.invited("a", again=True).token
     publish_roster(study.plan, study.coordinator)
     status, content = got(entry, token=token)
-    assert (status, b"tacit-roster/2" in content) == (200, True)
+    assert (status, b"tacit-roster/3" in content) == (200, True)
 
 
 def test_strangers_cause_no_reading(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,3 +156,19 @@ def test_strangers_cause_no_reading(study: Study, monkeypatch: pytest.MonkeyPatc
     now[0] = door.READ_EVERY
     assert got(entry, token=token)[0] == 409
     assert readings == [0.0, door.READ_EVERY]
+
+
+@pytest.mark.parametrize(("minutes", "old_works"), [(30, True), (-1, False)])
+def test_an_old_servers_key_opens_no_site_after_the_date(
+    tmp_path: Path, minutes: int, old_works: bool
+) -> None:
+    now = datetime.now(UTC)
+    with (
+        tls_server(tmp_path / "old", begins=now - timedelta(days=9)) as (old, first),
+        tls_server(tmp_path / "new", begins=now + timedelta(minutes=minutes)) as (new, second),
+    ):
+        (tmp_path / "ca.crt").write_text(first.read_text() + second.read_text())
+        trust(tmp_path)
+        assert ask(f"localhost:{new}", tmp_path / "ca.crt").status == 200
+        with nullcontext() if old_works else pytest.raises(RefusedError):
+            assert ask(f"localhost:{old}", tmp_path / "ca.crt").status == 200

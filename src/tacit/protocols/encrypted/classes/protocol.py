@@ -7,7 +7,7 @@ figures: C certain ranges, and that of their mean. Predictions, and who sees wha
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, ClassVar, Literal
@@ -52,11 +52,6 @@ BY_CLASS = replace(
     left_open="Every class's AUC is exact on its thresholds: masks hide who contributed what on "
     "the way, and nothing of what follows from the figures themselves.",
 )
-
-
-def by_class_threats_of(settings: Mapping[str, Any]) -> tp.ThreatModel:
-    """The threat model of an evaluation by class with these settings."""
-    return hidden.told_to_parties(BY_CLASS, settings, "uniform words")
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,7 +311,7 @@ class EncryptedClassAUC(ScoresByClass, hidden.HiddenAUC, tp.Protocol):
     planning_module = __name__
     state_types = (*sessions.STATE_TYPES, ClassesRevealed)
     steps = (steps.meet, steps.seal_secret, send_masked_classes, open_masked_classes)
-    threats = staticmethod(by_class_threats_of)
+    threats = staticmethod(partial(hidden.told_to_parties, BY_CLASS, seen="uniform words"))
     draws = 48
     law_settings: ClassVar[audits.Configurations] = {"encrypted-classes": hidden.SMALL}
     """Two classes, which clients without classes have."""

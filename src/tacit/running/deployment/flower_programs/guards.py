@@ -36,7 +36,7 @@ from tacit import files
 from tacit.running.deployment.door import NODES, Door, RosterDoor, Token, token_path
 from tacit.running.deployment.flower_programs import launcher
 from tacit.running.deployment.flower_programs.holding import MIN_WAIT, Arrivals, Holding, Waits
-from tacit.running.deployment.flower_programs.programs import FOLDER, end_with_owner
+from tacit.running.deployment.flower_programs.programs import FOLDER, end_with_owner, versions
 
 NAME = "tacit-federation"
 SERVER = "tacit.running.flower:server"
@@ -81,6 +81,8 @@ WAITING = {
     "flower-superexec": ("flwr.supercore.superexec.run_superexec", "_handle_launch_result"),
 }
 """Modules in which programs wait for work, and the functions that they call when work has come."""
+RECEIVE = "_pull_and_store_message"
+"""How a node takes a message, in the module in which it waits."""
 LOGS = "flwr.superlink.servicer.control.control_handlers"
 LOG_WAIT = 0.1
 """Seconds between two looks of the server for lines that a run wrote."""
@@ -190,7 +192,7 @@ def _guard(name: str) -> None:
     if name == "flower-superlink":
         door = _behind(Door, token=token.read_text(), open_to=(NODES,))
         _wrap("flwr.superlink.main", "create_app", door)
-        roster = _behind(RosterDoor, private=token.parent.parent)
+        roster = _behind(RosterDoor, private=token.parent.parent, versions=versions())
         _wrap("flwr.superlink.main", "create_app", roster)
         _wrap("flwr.superlink.main", "create_app", _holding)
         _wrap(LOGS, "LOG_STREAM_INTERVAL", lambda seconds: min(seconds, LOG_WAIT))
@@ -200,6 +202,7 @@ def _guard(name: str) -> None:
 
         answering = Answering(Path(os.environ[FOLDER]))
         _wrap(*WAITING[name], preceded_by(lambda *, state, **_: answering.answer(state)))
+        _wrap(WAITING[name][0], RECEIVE, dropping_ended)
     elif token.exists():
         client = importlib.import_module("flwr.supercore.protobuf.client").ProtobufClient
         client.__init__ = _with_token(token.read_text())(client.__init__)
@@ -230,6 +233,32 @@ def _wait_less(module: str, name: str) -> None:
     waits = Waits()
     _wrap(module, "time", lambda _: waits)
     _wrap(module, name, waits.noting)
+
+
+def dropping_ended(receive: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a node drop a message whose run ends while its parts come, as one whose parts fail.
+
+    Flower leaves its task instead. The node would answer that one first, and wait hours for parts
+    that never come, where a server was started again during a run.
+    """
+    ended: type[BaseException] = importlib.import_module(
+        "flwr.supercore.run"
+    ).RunNotRunningException
+
+    def failing(ask: Callable[..., Any]) -> Callable[..., Any]:
+        def asked(*arguments: Any) -> Any:
+            try:
+                return ask(*arguments)
+            except ended:
+                raise RuntimeError("its run has ended") from None
+
+        return asked
+
+    def received(*, pull_object: Any, confirm_message_received: Any, **others: Any) -> Any:
+        steps = {"pull_object": pull_object, "confirm_message_received": confirm_message_received}
+        return receive(**others, **{name: failing(step) for name, step in steps.items()})
+
+    return received
 
 
 def _pull_sooner() -> None:

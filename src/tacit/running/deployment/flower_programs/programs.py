@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -25,7 +26,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NoReturn, Self, TypeVar
 
-from tacit import logs
+from tacit import __version__, operating
 
 OWNER = "TACIT_OWNER"
 """The environment variable that names the file to watch."""
@@ -100,6 +101,11 @@ def require_flower() -> None:
         raise ImportError(
             "federations run on Flower, which is not installed: pip install 'tacit[federation]'"
         )
+
+
+def versions() -> dict[str, str]:
+    """The versions of this package and of Flower, which both sides of a federation must share."""
+    return {"tacit": __version__, "flwr": importlib.metadata.version("flwr")}
 
 
 def free_port() -> int:
@@ -403,7 +409,7 @@ class Program:
         code = self._process.poll()
         if code is not None:
             last = " / ".join(plain(line) for line in self.said().splitlines()[-QUOTED_LINES:])
-            said = "" if logs.is_logging() else f": {last}"
+            said = "" if operating.is_logging() else f": {last}"
             raise DeploymentError(f"{self.name} ended with status {code}{said}; see {self.log}")
 
     def lines(self, silence: float) -> Iterator[str]:
