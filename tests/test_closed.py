@@ -99,7 +99,7 @@ def test_every_protocol_has_a_home() -> None:
         "from tacit import FedAUC as Ranked",
         "protocol.name == 'fedauc'",
         "KNOWN = {'score-histogram': 1}",
-        "import tacit.protocols.dpauc.protocol",
+        "import tacit.protocols.dpauc",
         "from tacit.protocols.dpauc import forecast",
         "from tacit.protocols.baselines import MAX_SCORE_BUDGET",
     ],

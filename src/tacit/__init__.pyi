@@ -22,17 +22,17 @@ from .planning.planner import plan
 from .privacy.cost import Adjacency, Cost, compose
 from .protocol.conversation import ClientState, Protocol
 from .protocols.baselines import ExactAUC
-from .protocols.dpauc.protocol import DPAUC
-from .protocols.encrypted.classes.protocol import EncryptedClassAUC
+from .protocols.dpauc import DPAUC
+from .protocols.encrypted.classes import EncryptedClassAUC
 from .protocols.encrypted.protocol import EncryptedAUC
-from .protocols.fedauc.comparing.protocol import ComparedAUC
+from .protocols.fedauc.comparing import ComparedAUC
 from .protocols.fedauc.protocol import FedAUC
 from .protocols.histogram.grouped import GroupedHistogram
 from .protocols.histogram.protocol import ScoreHistogram
 from .protocols.missing import MissingRecords
 from .protocols.multiclass.protocol import MulticlassHistogram
 from .protocols.published.calibration import PublishedHistogram
-from .protocols.published.dpauc.protocol import PublishedDPAUC
+from .protocols.published.dpauc import PublishedDPAUC
 from .protocols.published.fedauc import PublishedFedAUC, PublishedResponseAUC
 from .protocols.published.fhe.protocol import FheAUC
 from .protocols.published.noisy_scores import NoisyScores

@@ -18,7 +18,7 @@ from tacit.auditing.protocol_audit import CONFIDENCE, PART, audit
 from tacit.cli.audit import audit_text
 from tacit.metrics.ranking import top_hits
 from tacit.protocol import UNPROTECTED, Adjacency, AttackSizes, Cost, Protocol, kind_of
-from tacit.protocols.published.dpauc.protocol import PublishedDPAUC, cells_of_lone_records
+from tacit.protocols.published.dpauc import PublishedDPAUC, cells_of_lone_records
 
 records = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 1)), min_size=1, max_size=40)
 

@@ -22,7 +22,7 @@ from tacit.data.scales import (
     files_apart,
 )
 from tacit.protocols.baselines import ExactAUC
-from tacit.protocols.dpauc.protocol import DPAUC
+from tacit.protocols.dpauc import DPAUC
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.running.evaluating import exact_auc
 

@@ -16,7 +16,7 @@ from tacit.privacy.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from tacit.privacy.mechanisms.interface import Together
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace, PolyaShare, Staircase
 from tacit.privacy.mechanisms.response import RandomisedResponse
-from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
+from tacit.protocols.published.dpauc import PublishedDPAUC
 from tests.privacy.reference import gaussian_delta, law_of, log_weight
 
 LABEL = Adjacency.LABEL

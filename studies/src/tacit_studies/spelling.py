@@ -12,7 +12,7 @@ from tacit import DPAUC, FedAUC, Protocol, PublishedFedAUC, ScoreHistogram
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.protocol.trust import Local, SecureSum, trust_of
 from tacit.protocols.published.calibration import PublishedHistogram
-from tacit.protocols.published.dpauc.protocol import Gaussian, OnCounts, PublishedDPAUC
+from tacit.protocols.published.dpauc import Gaussian, OnCounts, PublishedDPAUC
 
 TRUSTS = {
     "exact-sum": "secure-aggregation",

@@ -14,9 +14,9 @@ from tacit.counts import rank_noise
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import Protocol
-from tacit.protocols.dpauc.protocol import DPAUC
+from tacit.protocols.dpauc import DPAUC
 from tacit.protocols.fedauc.protocol import FedAUC
-from tacit.protocols.published.dpauc.protocol import (
+from tacit.protocols.published.dpauc import (
     Gaussian,
     Laplace,
     PublishedDPAUC,

@@ -21,7 +21,7 @@ from tacit.data.engines.statements import counting_statement
 from tacit.data.engines.stored import StoredClients
 from tacit.data.errors import DataError
 from tacit.protocol.conversation import Protocol
-from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
+from tacit.protocols.published.dpauc import PublishedDPAUC
 from tests.data.engines.conftest import check_same
 from tests.data.engines.test_duckdb import in_memory, table
 

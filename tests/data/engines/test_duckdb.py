@@ -31,7 +31,7 @@ from tacit.privacy.noise import NoNoise
 from tacit.protocol.conversation import ClientState, Protocol
 from tacit.protocols.fedauc.steps import pair_of_clients
 from tacit.protocols.published.calibration import PublishedHistogram
-from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
+from tacit.protocols.published.dpauc import PublishedDPAUC
 from tests.data.engines.conftest import check_ranked, check_same, database
 
 PROTOCOLS: dict[str, Protocol] = {

@@ -15,9 +15,9 @@ from tacit.counts.class_scores import one_against_rest
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.masking import MaskedValueError
 from tacit.protocol import Clients, DataError, NoNoise, conversation, declared, values
+from tacit.protocols.encrypted import classes as by_class
 from tacit.protocols.encrypted import hidden, masked_scheme, sessions
-from tacit.protocols.encrypted.classes import protocol as by_class
-from tacit.protocols.encrypted.classes.protocol import ClassesRevealed, EncryptedClassAUC, pieces
+from tacit.protocols.encrypted.classes import ClassesRevealed, EncryptedClassAUC, pieces
 from tacit.protocols.encrypted.protocol import EncryptedAUC
 from tacit.running.simulation import simulate
 from tacit.testing.checks import conversation_of

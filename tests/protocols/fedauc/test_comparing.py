@@ -17,7 +17,7 @@ from tacit import Clients, ClientState, ComparedAUC, DataError, FedAUC, evaluate
 from tacit.metrics.ranking import auc
 from tacit.privacy.mechanisms.response import response_variance
 from tacit.protocol import NOTHING, NoNoise, Query, Ragged, SimulatedNoise
-from tacit.protocols.fedauc.comparing.protocol import (
+from tacit.protocols.fedauc.comparing import (
     PLAUSIBLE_DIFFERENCE,
     PLAUSIBLE_RATE,
     PartNoise,

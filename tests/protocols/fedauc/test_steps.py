@@ -15,7 +15,7 @@ from tacit import Clients, FedAUC, PublishedFedAUC
 from tacit.counts.rank_noise import ROUNDED_SUMS, SUM_MECHANISMS, WHOLE_SUMS, RankNoise
 from tacit.privacy.mechanisms.interface import Distribution, Shape
 from tacit.protocol import ClientState, NoNoise, Query, Ragged, SystemNoise, View
-from tacit.protocols.fedauc.comparing.protocol import noisy_difference_sums
+from tacit.protocols.fedauc.comparing import noisy_difference_sums
 from tacit.protocols.fedauc.hidden_ranks import noisy_hidden_rank_sums, rank_together
 from tacit.protocols.fedauc.steps import MAX_RECORDS, check_sums, largest_distance, noisy_rank_sums
 

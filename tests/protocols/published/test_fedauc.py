@@ -8,7 +8,7 @@ import pytest
 
 from tacit import ClientState, FedAUC, Protocol, PublishedFedAUC, PublishedResponseAUC, evaluate
 from tacit.privacy.noise import NoNoise, SimulatedNoise
-from tacit.protocols.published.dpauc.protocol import PublishedDPAUC
+from tacit.protocols.published.dpauc import PublishedDPAUC
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
 from tests.protocols.fedauc.test_protocol import mixed_federation

@@ -203,7 +203,7 @@ class TimeToEvent(clipping.BoundedValues):
 
     def forecast(self, scenario: tp.Scenario, shape: tp.Shape, metric: tp.Metric) -> tp.Forecast:
         """The stated error of tables that synthetic records of this shape would give."""
-        drawn = min(scenario.records, SAMPLE)
+        drawn = max(min(scenario.records, SAMPLE), 2)
         some = min(max(1, round(drawn * scenario.positive_fraction)), drawn - 1)
         sample = replace(scenario, records=drawn, positives=some, clients=1).drawn(shape, seed=0)
         until, name = self.until or 1.0, self.division or self._of_size(scenario.records)

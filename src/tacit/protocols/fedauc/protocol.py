@@ -243,7 +243,7 @@ class FedAUC(RankSums):
 
     def comparison(self) -> tp.Protocol:
         """Two models' AUCs at this epsilon, under this trust."""
-        from tacit.protocols.fedauc.comparing.protocol import ComparedAUC
+        from tacit.protocols.fedauc.comparing import ComparedAUC
 
         return ComparedAUC(self.epsilon, str(self.trust))
 

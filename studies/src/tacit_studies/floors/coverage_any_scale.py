@@ -25,7 +25,7 @@ from tacit.local.paired.protocol import PairedUStatistic
 from tacit.local.two_round.protocol import TwoRoundAUC
 from tacit.local.ustatistic.protocol import UStatistic
 from tacit.protocol.conversation import Protocol
-from tacit.protocols.dpauc.protocol import DPAUC
+from tacit.protocols.dpauc import DPAUC
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.protocols.histogram.protocol import SUM_HEIGHT, ScoreHistogram
 from tacit.results.figure import MIN_CLASS_SIZE_IN_ERRORS

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import partial
 
 from tacit.metrics.cells.score_scale import EVEN
-from tacit.protocols.published.dpauc.protocol import Laplace, PublishedDPAUC, RandomisedResponse
+from tacit.protocols.published.dpauc import Laplace, PublishedDPAUC, RandomisedResponse
 from tacit_studies.measuring import IID, NON_IID, Bench, Job, Split, centre, standard_deviation
 from tacit_studies.references import dpauc as paper
 from tacit_studies.rows import Row

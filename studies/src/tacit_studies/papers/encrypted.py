@@ -27,7 +27,7 @@ from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.noise import NoNoise
 from tacit.protocols.encrypted.hidden import MALICIOUS, SEMI_HONEST, HiddenAUC
 from tacit.protocols.encrypted.protocol import EncryptedAUC
-from tacit.protocols.published.dpauc.protocol import Laplace, PublishedDPAUC
+from tacit.protocols.published.dpauc import Laplace, PublishedDPAUC
 from tacit.protocols.published.fhe.packing import cumulative_counts
 from tacit.protocols.published.fhe.protocol import Bfv, FheAUC
 from tacit.running.evaluating import exact_auc, repeat

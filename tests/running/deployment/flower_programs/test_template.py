@@ -303,7 +303,7 @@ def test_protocols_of_other_packages_are_imported_in_the_fork(tmp_path: Path) ->
         "from tacit.running.deployment.flower_programs import template\n"
         "template.PREPARED = ()\n"
         "template.is_single_threaded = lambda: sys.exit(\n"
-        "    f\"{'foreign-auc' in protocol_names()} {'tacit.protocols.dpauc.protocol' in "
+        "    f\"{'foreign-auc' in protocol_names()} {'tacit.protocols.dpauc' in "
         'sys.modules}")\n'
         "template.main(-1, -1)"
     )

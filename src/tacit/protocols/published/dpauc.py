@@ -36,7 +36,7 @@ from tacit.privacy.mechanisms.response import flip_probability, response_varianc
 from tacit.protocol import audits
 from tacit.protocol.conversation import OneCount
 from tacit.protocol.scenario import planned_scale
-from tacit.protocols.dpauc import protocol as dpauc
+from tacit.protocols import dpauc
 from tacit.protocols.shared import counting, flipped_labels
 from tacit.protocols.shared.declared import first_reply
 

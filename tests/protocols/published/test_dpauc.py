@@ -9,7 +9,7 @@ import pytest
 
 from tacit import evaluate
 from tacit.privacy.noise import NoNoise, SimulatedNoise
-from tacit.protocols.published.dpauc.protocol import Gaussian, Laplace, PublishedDPAUC
+from tacit.protocols.published.dpauc import Gaussian, Laplace, PublishedDPAUC
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients

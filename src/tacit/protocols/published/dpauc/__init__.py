@@ -1,1 +1,0 @@
-"""DPAUC as Sun et al. 2022b published it: noise on confusion counts, or flipped labels."""
