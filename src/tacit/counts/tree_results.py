@@ -71,7 +71,8 @@ def result_from_tree(
     positives, negatives = cells[..., 0, :], cells[..., 1, :]
     classes = positives.sum(axis=-1), negatives.sum(axis=-1)
     if noise.exact:
-        check_classes(int(np.min(classes[0])), int(np.min(classes[1])))
+        # forecasts have parts of records
+        check_classes(*(int(np.ceil(np.min(each))) for each in classes))
     counted = class_variance(cells, noise)
     if known is None:
         made = area_from_tree(cells, noise, axis)
