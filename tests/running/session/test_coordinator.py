@@ -40,7 +40,7 @@ def rehearsed(
     """A run that begins again where it must, and what each party debited."""
     debits: list[list[Debit]] = [[] for _ in range(PARTIES)]
     run = tacit.rehearse(
-        CLIENTS,
+        protocol.trial_records(CLIENTS),
         protocol,
         faults,
         noise=lambda _: tp.NoNoise(),

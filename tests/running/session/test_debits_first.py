@@ -121,7 +121,7 @@ def test_a_party_debits_a_step_before_it_runs(name: str, monkeypatch: pytest.Mon
         monkeypatch.setitem(step.__dict__, "answer", watched(step, step.answer))
         if step.computes is not None:
             monkeypatch.setitem(step.__dict__, "computes", partial(program, step, step.computes))
-    clients = binormal_clients(30, 40, 3)
+    clients = protocol.trial_records(binormal_clients(30, 40, 3))
     rehearse(clients, protocol, noise=Owned, guards=[partial(note, k) for k in range(3)])
     assert set(seen) <= {step.name for step in protocol.steps}
     assert len(seen) >= 3

@@ -74,7 +74,8 @@ class Sharers(tp.NoNoise):
 @pytest.mark.parametrize("name", SUMMED)
 def test_steps_declare_the_sharing_that_they_draw(name: str) -> None:
     """Seen in what one of five clients draws: its fifth, or more where some may vanish."""
-    clients, state = binormal_clients(30, 40, 5), tacit.ClientState()
+    clients = PROTOCOLS[name].trial_records(binormal_clients(30, 40, 5))
+    state = tacit.ClientState()
     for query, _ in conversation_of(clients, PROTOCOLS[name], tp.NoNoise(), tacit.ClientState()):
         noise = Sharers()
         query.step.answer(clients.part(0, 1), query.part(0, 1), noise, state)
