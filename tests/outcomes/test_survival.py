@@ -133,6 +133,29 @@ def test_survival_and_figures_at_horizons_have_the_stated_errors() -> None:
     assert calibration.value[-1] > calibration.value[0]
 
 
+def test_restricted_means_are_the_area_below_the_curve() -> None:
+    """Between events, step by step; a run is off by at most 3 standard errors."""
+    (risk, time, died), arm = drawn(6_000, seed=4), np.arange(6_000) % 2
+    names, horizons = ("old", "new"), (0.5, 1.2)
+    clients = Clients.from_arrays(risk, died, second=time).with_categories(Categories(names, arm))
+    settings: dict[str, Any] = {"until": 2.0, "horizons": horizons, "group_names": names}
+    exact = parts_of(evaluate(clients, TimeToEvent(trust=EXACT, **settings)))
+    noisy = parts_of(evaluate(clients, TimeToEvent(epsilon=2.0, **settings), seed=1))
+    for horizon in horizons:
+        figure = f"restricted mean survival time at {horizon:g}"
+        for name, chosen in (("", arm >= 0), ("old", arm == 0), ("new", arm == 1)):
+            order = np.argsort(time[chosen])
+            at, event = time[chosen][order], died[chosen][order]
+            alive = np.append(1.0, np.cumprod(1 - event / np.arange(at.size, 0, -1)))
+            naive = (alive * np.diff(np.minimum([0.0, *at, horizon], horizon))).sum()
+            known, told = (
+                (each[name].figures if name else each.overall)[figure] for each in (exact, noisy)
+            )
+            assert known.value == pytest.approx(naive, abs=3e-4)
+            low, high = told.interval(0.997)
+            assert low < naive < high < low + 0.03, (figure, name)
+
+
 def test_groups_and_sites_have_figures_of_their_own() -> None:
     risk, time, died = drawn(12_000, seed=2)
     arm = np.arange(12_000) // 4 % 2

@@ -248,16 +248,34 @@ class Told:
         return Breakdown(by, tuple(parts), overall, tuple(self._apart()), curves)
 
     def _survival(self, named: str) -> tuple[dict[str, Estimate], dict[str, BandedCurve]]:
-        """The survival curve with the numbers at risk, and what it is at the horizons."""
+        """The survival curve with the numbers at risk, and it and its area at the horizons."""
         table, noise, ends = self.pooled[0], self.variances[0], self.grid.ends
-        known = figures.estimated(figures.survival, [table], [noise])
+        widths = np.diff(ends, prepend=0.0)
+
+        def listed(counts: Floats) -> Floats:
+            alive = figures.survival(counts)
+            before = np.append(1.0, alive[:-1])
+            both, gone = before + alive, before - alive
+            # trapezoids, less what constant hazards take off; the variance by the order in cells
+            areas = widths * (both / 2 - gone**2 / (6 * both + LEAST))
+            order = widths**2 * gone * before / figures.life_table(counts)[2] / 12
+            return np.concatenate([alive, np.cumsum(areas), np.cumsum(order)])
+
+        known = figures.estimated(listed, [table], [noise])
         (left, error), clear = self.left, self.clear
         found = {}
         for horizon in self.horizons:
             place = int(np.searchsorted(ends, horizon))
             reason = TOO_LATE if place < ends.size else BEYOND
-            given = known[place].within((0.0, 1.0)) if place < clear else Estimate.absent(reason)
+            given = mean = Estimate.absent(reason)
+            if place < clear:
+                given, mean, order = known[place :: ends.size]
+                given = given.within((0.0, 1.0))
+                tied = (self.protocol.step or 0.0) / 2 * (1 - given.value)
+                hidden = math.hypot(math.sqrt(max(order.value, 0.0)), tied)
+                mean = replace(mean, approximation_error=hidden).within((0.0, horizon))
             found[f"survival at {horizon:g}"] = given
+            found[f"restricted mean survival time at {horizon:g}"] = mean
         if not clear:
             return found, {}
         places = np.append(0.0, ends[:clear])
