@@ -134,7 +134,8 @@ def _kind_of(kind: Any) -> str:
     if kind.is_boolean():
         return relations.BOOLEAN
     if kind.is_numeric():
-        return relations.INTEGER if kind.is_integer() else relations.NUMBER
+        exact = relations.DECIMAL if kind.is_decimal() else relations.NUMBER
+        return relations.INTEGER if kind.is_integer() else exact
     return relations.TEXT if kind.is_string() else str(kind)
 
 

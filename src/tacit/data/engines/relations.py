@@ -20,7 +20,8 @@ INVALID = -1
 """The class or the cell of a record that has no valid label or score."""
 
 NUMBER, INTEGER, BOOLEAN, TEXT, UNKNOWN = "number", "integer", "boolean", "text", "unknown"
-"""What is known about the type of a column."""
+DECIMAL = "decimal"
+"""What is known about the type of a column; decimals are no floats."""
 
 
 IN_QUOTES = re.compile(r'"(?:[^"]|"")+"')
@@ -320,7 +321,7 @@ class Relation:
             return f"CASE {self.as_text(self.label)} {cases} ELSE {INVALID} END"
         if self.label_kind == BOOLEAN:
             positive, negative = label, f"NOT {label}"
-        elif self.label_kind in {NUMBER, INTEGER}:
+        elif self.label_kind in {NUMBER, INTEGER, DECIMAL}:
             positive, negative = f"{label} = 1", f"{label} = 0"
         else:
             text = f"LOWER(TRIM({self.as_text(self.label)}))"

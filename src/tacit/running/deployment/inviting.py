@@ -116,7 +116,9 @@ def _with_line(
         line = "" if value is None else f"{field} = {json.dumps(value)}\n"
         for sign in ("", r"#[ \t]*"):
             pattern = rf"^[ \t]*{sign}{field}[ \t]*=.*$\n?"
-            changed, count = re.subn(pattern, line, rest, count=1, flags=re.MULTILINE)
+            changed, count = re.subn(
+                pattern, line.replace("\\", r"\\"), rest, count=1, flags=re.MULTILINE
+            )
             if count:
                 break
         blocks[place] = f"{first}\n" + (changed if count else f"{line}{rest}")
@@ -260,8 +262,8 @@ def take_renewal(plan: Path, content: str, now: datetime) -> tuple[str, Renewal]
     LetterError : for a renewal whose time is over: the others need the time to learn of it.
     PlanError : for one that the site's last key did not sign, and a plan that cannot be edited.
     """
-    site, _, said = content.strip().partition(" ")
-    text = with_renewal(plan.read_text(encoding="utf-8"), site, said)
+    site, *said = content.strip().rsplit(" ", 3)
+    text = with_renewal(plan.read_text(encoding="utf-8"), site, " ".join(said))
     taken = next(each for each in Plan.parsed(text, str(plan)).parties if each.name == site)
     if taken.next is None or taken.next.begins <= now.strftime(MINUTE):
         raise letters.LetterError(
