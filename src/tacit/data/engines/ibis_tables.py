@@ -28,10 +28,10 @@ RECORDS = "tacit_records"
 """The table expression's name in statements."""
 
 FINITE = "ABS({score}) <= 1.7976931348623157e308"
-PLAIN = replace(DUCKDB, finite=FINITE, given_tables=False, trim=Dialect.trim)
+PLAIN = replace(DUCKDB, finite=FINITE, nan="ISNAN({number})", given_tables=False, trim=Dialect.trim)
 """What sqlglot writes in every dialect; NaN is above all numbers or not comparable."""
 
-SAME = {"duckdb": replace(PLAIN, trim=DUCKDB.trim), "pyspark": DIALECTS["spark"]}
+SAME = {"duckdb": replace(DUCKDB, given_tables=False), "pyspark": DIALECTS["spark"]}
 """Dialects by the name of Ibis' backend, where it is another."""
 
 
