@@ -24,7 +24,7 @@ from tacit.crypto.identities import Identity
 from tacit.running.deployment import keys, letters
 from tacit.running.deployment.door import INVITATIONS, ROSTER_FILE, TOKEN
 from tacit.running.deployment.server import PORT, Coordinator
-from tacit.running.session.plan_file import MINUTE, Plan, Renewal
+from tacit.running.session.plan_file import MINUTE, RENEWAL, Plan, Renewal
 from tacit.running.session.toml_source import PlanError
 
 PARTY = "[[party]]"
@@ -259,10 +259,13 @@ def take_renewal(plan: Path, content: str, now: datetime) -> tuple[str, Renewal]
 
     Raises
     ------
-    LetterError : for a renewal whose time is over: the others need the time to learn of it.
+    LetterError : for another text, and for a renewal whose time is over: the others need the time
+        to learn of it.
     PlanError : for one that the site's last key did not sign, and a plan that cannot be edited.
     """
     site, *said = content.strip().rsplit(" ", 3)
+    if not RENEWAL.fullmatch(" ".join(said)):
+        raise letters.LetterError("this is no renewal, which a site makes by: tacit renew PARTY")
     text = with_renewal(plan.read_text(encoding="utf-8"), site, " ".join(said))
     taken = next(each for each in Plan.parsed(text, str(plan)).parties if each.name == site)
     if taken.next is None or taken.next.begins <= now.strftime(MINUTE):
