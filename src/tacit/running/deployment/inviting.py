@@ -259,13 +259,13 @@ def take_renewal(plan: Path, content: str, now: datetime) -> tuple[str, Renewal]
 
     Raises
     ------
-    LetterError : for another text, and for a renewal whose time is over: the others need the time
-        to learn of it.
-    PlanError : for one that the site's last key did not sign, and a plan that cannot be edited.
+    LetterError : for a renewal whose time is over: the others need the time to learn of it.
+    PlanError : for another text, for a renewal that the site's last key did not sign, and for a
+        plan that cannot be edited.
     """
     site, *said = content.strip().rsplit(" ", 3)
     if not RENEWAL.fullmatch(" ".join(said)):
-        raise letters.LetterError("this is no renewal, which a site makes by: tacit renew PARTY")
+        raise PlanError("this is no renewal, which a site makes by: tacit renew PARTY")
     text = with_renewal(plan.read_text(encoding="utf-8"), site, " ".join(said))
     taken = next(each for each in Plan.parsed(text, str(plan)).parties if each.name == site)
     if taken.next is None or taken.next.begins <= now.strftime(MINUTE):
