@@ -275,12 +275,12 @@ class _Party:
         text = site.checked_roster(way.told.content, self.invitation, self.home)
         if not site.is_agreed(text, (self.home / site.PLAN_FILE).read_text(encoding="utf-8")):
             raise TroubleError("it is not the last one here", f"{SITE}: tacit join, with its code")
-        told = letters.read_roster(way.told.content, self.invitation.coordinator).number
+        number = letters.read_roster(way.told.content, self.invitation.coordinator).number
         last = site.last_taken(self.home, self.invitation.coordinator)
-        if last and last.number != told:
-            says = f"roster {told} renews what roster {last.number} here says"
+        if last and last.number != number:
+            says = f"roster {number} renews what roster {last.number} here says"
             raise TroubleError(says, f"{SITE}: tacit join, no code")
-        return f"the server's is this site's plan, roster {told}"
+        return f"the server's is this site's plan, roster {number}"
 
 
 def _shown(plan: Plan) -> str:
