@@ -291,8 +291,8 @@ def renew(tls: Certificates, begins: datetime | None, now: datetime) -> datetime
     if not now < begins <= last:
         first, end, given = (f"{time:%Y-%m-%d %H:%M}" for time in (now, last, begins))
         raise KeyFileError(
-            f"the new certificates are used from {first} UTC on at the earliest, and from {end} on "
-            f"at the latest, got {given}"
+            f"the new certificates are used from a time after {first} and up to {end} UTC, "
+            f"got {given}"
         )
     make_certificates(tls.renewed, names_of(tls.served), begins)
     return begins
