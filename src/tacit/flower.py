@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.results.evaluation import Evaluation
-from tacit.running.gate import Constants, Gate, HeldError, figures_of, holding, refuse
+from tacit.running.gate import Constants, Gate, HeldError, figures_of, holding, is_finite, refuse
 from tacit.running.session.coordinator import RunError, concluded
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import read_identity
@@ -152,9 +152,9 @@ class GatedApp(ClientApp):  # type: ignore[misc]  # Flower's types are not check
 
     It answers tacit's messages itself: no other code has a say in what they hold. Of every other
     reply it passes on one record, ``metrics``, as ``Gate.passed`` has it, and after training the
-    model, in arrays of the names, shapes and types that the server sent. The model is not private.
-    Everything else is held, also an error's text: the server reads one fixed sentence, and the
-    node's log names what was held.
+    model, in arrays of the names, shapes and types that the server sent, of finite numbers. The
+    model is not private. Everything else is held, also an error's text: the server reads one fixed
+    sentence, and the node's log names what was held.
 
     Parameters
     ----------
@@ -189,8 +189,9 @@ class GatedApp(ClientApp):  # type: ignore[misc]  # Flower's types are not check
             if isinstance(record, MetricRecord) and "metrics" not in passed:
                 passed["metrics"] = MetricRecord(gate.passed(dict(record)))
             elif sent and name == self._model and _shapes(record) == sent:
-                arrays = {key: Array(array.numpy()) for key, array in record.items()}
-                passed[name] = ArrayRecord(arrays)
+                arrays = {key: array.numpy() for key, array in record.items()}
+                refuse(key for key, array in arrays.items() if not is_finite(array))
+                passed[name] = ArrayRecord({key: Array(each) for key, each in arrays.items()})
             else:
                 held.append(name)
         refuse(held)

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from tacit.running.gate import Constants, Gate, holding, refuse
+from tacit.running.gate import Constants, Gate, holding, is_finite, refuse
 
 try:
     from nvflare.apis.filter import Filter
 except ImportError:
     Filter = object
 
+TASK_DATA = "__task_data__"
+"""The property of a context that holds what the server sent with a task."""
 CONTENT_TYPE, DXO = "__content_type__", "DXO"
 METRICS, MODELS, FIRST_METRICS = "METRICS", ("WEIGHTS", "WEIGHT_DIFF"), "initial_metrics"
 MOST_ROUNDS, ROUNDS = 2**20, ("current_round", "num_rounds", "contribution_round")
@@ -33,12 +33,14 @@ class GateFilter(Filter):  # type: ignore[misc]  # NVFLARE's types are not check
     party : the party's file.
     constants : as ``Gate`` takes them, for metrics and for what describes them, as
         ``{"NUM_STEPS_CURRENT_ROUND": 1}``.
-    model : whether weights may leave, which are not private.
+    model : whether weights may leave, which are not private, under names of weights that the
+        server sent with a task before.
     """
 
     def __init__(self, party: str, constants: Constants = None, model: bool = False) -> None:
         super().__init__()
         self._gate, self._model = Gate(party, constants), model
+        self._sent = set[Any]()
 
     def process(self, shareable: Any, fl_ctx: Any) -> Any:
         """The result of a task, made new of what may leave.
@@ -48,6 +50,8 @@ class GateFilter(Filter):  # type: ignore[misc]  # NVFLARE's types are not check
         HeldError : with a fixed sentence, for anything else; the site's log names what was held.
         """
         with holding():
+            sent = ((fl_ctx and fl_ctx.get_prop(TASK_DATA)) or {}).get(DXO) or {}
+            self._sent |= {*sent["data"]} if sent.get("kind") in MODELS else set()
             return self._passed(shareable)
 
     def _passed(self, result: Any) -> Any:
@@ -58,7 +62,8 @@ class GateFilter(Filter):  # type: ignore[misc]  # NVFLARE's types are not check
             data = self._gate.passed(data)
         else:
             fits = self._model and kind in MODELS
-            refuse([name for name in data if not _fits(data[name])] if fits else [kind])
+            wrong = (name for name in data if name not in self._sent or not is_finite(data[name]))
+            refuse(wrong if fits else [kind])
         made = type(result)()
         made[DXO] = {"kind": kind, "data": data, "meta": first | rest}
         made.set_header(CONTENT_TYPE, DXO)
@@ -66,9 +71,3 @@ class GateFilter(Filter):  # type: ignore[misc]  # NVFLARE's types are not check
             if type(number := result.get_header(name)) is int and abs(number) < MOST_ROUNDS:
                 made.set_header(name, number)
         return made
-
-
-def _fits(array: Any) -> bool:
-    """Whether a value is an array of finite numbers."""
-    is_numeric = type(array) is np.ndarray and array.dtype.kind in "fiu"
-    return is_numeric and bool(np.isfinite(array).all())

@@ -284,6 +284,8 @@ def test_renewed_certificates_need_no_code(plan: Path, monkeypatch: pytest.Monke
     newest(plan, None)
     assert (home.parent / "a" / "ca.crt").read_text().count("BEGIN CERTIFICATE") == 2
     assert "wait already" in said(run("renew", plan))
+    assert "no --from" in said(run("renew", plan, plan, "--from", "2031-05-01"))
+    assert "this is no renewal" in said(run("renew", plan, plan))
 
 
 def test_a_site_takes_a_roster_by_its_code(plan: Path, monkeypatch: pytest.MonkeyPatch) -> None:

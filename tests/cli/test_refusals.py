@@ -95,7 +95,7 @@ REFUSED: dict[str, tuple[tuple[str, str], ...]] = {
         ("--counts x.csv --split 3", "--split needs records, and --counts has none"),
         ("x.csv --table t", "--table and --query need a database's address"),
         ("duckdb://x", "a database needs a table or a query, one of them"),
-        ("python:ads.py:frame --table x", "python: needs none"),
+        ("python:ads.py:frame --table x", "ads.py:frame is a program: it needs no table"),
         ("duckdb://x y.csv --table t", "must be the only one of FILES"),
         ("duckdb://x --table t --decimal ,", "--decimal needs files, not a database"),
         ("duckdb://x --table t --groups g --separator ;", "needs files, not a database"),

@@ -345,6 +345,7 @@ def test_any_change_matters(path: Path) -> None:
         ([[1.0, 2.0], [1.0]], r"one length, got shapes \[\(2,\), \(1,\)\]"),
         ([[[1.0]]], r"one length, got shapes \[\(1, 1\)\]"),
         ([[math.nan]], "finite numbers"),
+        ([[2**53 + 1]], "whole ones below 2"),
     ],
 )
 def test_what_is_no_table_is_refused(path: Path, columns: list[Any], message: str) -> None:

@@ -110,15 +110,6 @@ def test_a_fault_on_the_way_changes_nothing_and_costs_nothing(name: str, fault: 
         assert all(isinstance(reason, messages.StaleMessageError) for reason in reasons)
 
 
-@pytest.mark.parametrize("bit", range(0, 8 * 600, 97))
-def test_no_flipped_bit_is_ever_believed(bit: int) -> None:
-    clients = binormal_clients(30, 40, 3)
-    for way in ("up", "down"):
-        run = rehearse(clients, tacit.ExactAUC(), [Fault("flip", 1, 0, way, bit)], retries=1)
-        assert len(run.refusals) == 1
-        assert run.server_result.value == exact_auc(clients)
-
-
 def without(clients: Clients, party: int) -> Clients:
     kept = clients.client_of_record != party
     return Clients.from_arrays(

@@ -90,19 +90,20 @@ class Ledger(Pages):
 
         Parameters
         ----------
-        columns : what a record consists of, each shape (M,), of finite numbers.
+        columns : what a record consists of, each shape (M,), of finite numbers,
+            whole ones below 2**53 in size.
 
         Raises
         ------
-        ValueError : for no columns, columns of different lengths, or numbers that are not finite.
+        ValueError : for no columns, columns of different lengths, or other numbers.
         """
         if not columns:
             raise ValueError("a fingerprint needs at least one column, got none")
         sizes = [np.shape(column) for column in columns]
         if any(len(size) != 1 or size != sizes[0] for size in sizes):
             raise ValueError(f"columns must have one length, got shapes {sizes}")
-        if not all(np.isfinite(column).all() for column in columns):
-            raise ValueError("a fingerprint needs finite numbers")
+        if not all(np.isfinite(column).all() and _is_exact(column) for column in columns):
+            raise ValueError("a fingerprint needs finite numbers, whole ones below 2**53 in size")
         sums = multisets.enciphered_sums(self.record_key, [*map(multisets.word_of, columns)])
         return multisets.digests_of(self.record_key, sums)[0]
 
@@ -310,6 +311,12 @@ class Ledger(Pages):
             )
         passed = self._accounts.passed(entry.dataset, entry.cost, clock)
         return None if passed is None else entries.LimitError(_excess_message(entry, passed))
+
+
+def _is_exact(column: ArrayLike) -> bool:
+    """Whether no whole number is one that float64 rounds."""
+    values = np.asarray(column)
+    return values.dtype.kind == "f" or bool(np.all(np.abs(values.astype(float)) < 2.0**53))
 
 
 def _excess_message(entry: entries.Entry, passed: Spending) -> str:

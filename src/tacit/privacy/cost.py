@@ -212,8 +212,11 @@ class Cost:
         --------
         >>> Cost(1.0).attacks, Cost(1.0, 1e-6).attacks
         ('advantage at most 0.462, mu 1.232', 'advantage at most 0.462, no mu as delta is above 0')
+        >>> Cost(701.0).attacks
+        'advantage at most 1.000, no mu as epsilon is above 700'
         """
-        mu = "no mu as delta is above 0" if math.isinf(self.mu) else f"mu {self.mu:.3f}"
+        above = "delta is above 0" if self.delta else f"epsilon is above {MAX_BUDGET:g}"
+        mu = f"no mu as {above}" if math.isinf(self.mu) else f"mu {self.mu:.3f}"
         return f"advantage at most {self.advantage:.3f}, {mu}"
 
     def to_dict(self) -> dict[str, float | str | None]:

@@ -143,7 +143,7 @@ class Nodes:
             if node not in nodes:  # the server's own word that parts of a reply were lost
                 continue
             answered.add(node)
-            words = dict(reply.content[SAID]) if reply.has_content() else {}
+            words = dict(reply.content.get(SAID, {})) if reply.has_content() else {}
             problem = self._problem(words)
             if problem is None:
                 place = int(words["place"])
@@ -367,7 +367,8 @@ def hello(message: Message, context: Context) -> Message:
     """
     try:
         words = dict(message.content[SAID])
-        digest, nonce = bytes(words["digest"]), bytes(words["nonce"])
+        # a number in their place would be so many bytes
+        digest, nonce = (bytes(memoryview(words[name])) for name in ("digest", "nonce"))
         desk = PartyDesk.open(str(context.node_config["party"]), digest[:MARK_BYTES])
         desk.set_limit()
     except Exception as error:  # Flower would send its text to the coordinator

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tacit import files
 from tacit.ledger.entries import BudgetError
 from tacit.ledger.ledger import Ledger
@@ -147,6 +149,12 @@ class Gate:
 def _is_same(value: Any, known: Number | None) -> bool:
     """Whether a value is this number, which NaN never is."""
     return type(value) is type(known) in (int, float) and bool(value == known)
+
+
+def is_finite(array: Any) -> bool:
+    """Whether a value is an array of finite numbers."""
+    is_numeric = type(array) is np.ndarray and array.dtype.kind in "fiub"
+    return is_numeric and bool(np.isfinite(array).all())
 
 
 def refuse(names: Iterable[Any]) -> None:

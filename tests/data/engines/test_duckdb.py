@@ -139,6 +139,7 @@ def test_a_database_of_duckdb_is_only_read(tmp_path: Path) -> None:
         ("score", [0.5, np.nan], "scores must be finite numbers, got nan in a record of"),
         ("score", [0.5, np.inf], "scores must be finite numbers, got inf in a record of"),
         ("score", [1, 2**53 + 1], "that are whole numbers must be below 2..53 in size, got 9"),
+        ("score", pa.array([1, 2**53], pa.decimal128(20)).to_pylist(), "must be below 2"),
         ("site", ["a", None], "column 'site' of .* has no value in some records"),
     ],
 )

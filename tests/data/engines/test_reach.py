@@ -74,7 +74,9 @@ def records() -> pa.Table:
         "other": np.clip(scores + random.normal(0, 0.2, 3000), 0, 1),
         "third": random.random(3000),
         "word": np.where(random.random(3000) < 0.05, "n/a ", words),
-        "holes": pa.array(scores, mask=random.random(3000) < 0.1),
+        "holes": pa.array(
+            np.where(np.arange(3000) % 50, scores, np.nan), mask=random.random(3000) < 0.1
+        ),
         "ward": np.array(["x", "z"])[random.integers(0, 2, 3000)],
         "kind": np.array(["a", "b", "c"])[kinds],
         "number": kinds,

@@ -159,10 +159,11 @@ def test_sums_of_other_records_of_a_table_are_declined(tmp_path: Path) -> None:
     pq.write_table(some_records("even"), tmp_path / "a.parquet")
     stored = from_files([str(tmp_path)], client="site").rescored(named_scale("even"))
     relation = stored.stored._relation  # type: ignore[attr-defined]
-    twice = f"(FROM {relation.table} UNION ALL FROM {relation.table}) AS twice"
-    stored.stored._relation = replace(relation, table=twice)  # type: ignore[attr-defined]
-    with pytest.raises(DataError, match="changed between two steps of a run"):
-        influences(1, 8).totals(stored)
+    for other in ("FROM {0} UNION ALL FROM {0}", "SELECT * REPLACE (0.5 AS score) FROM {0}"):
+        table = f"({other.format(relation.table)}) AS other"
+        stored.stored._relation = replace(relation, table=table)  # type: ignore[attr-defined]
+        with pytest.raises(DataError, match="changed between two steps of a run"):
+            influences(1, 8).totals(stored)
 
 
 def test_influences_are_clipped_to_their_ends(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import tacit
-from tacit.ledger.entries import Entry
-from tacit.running.session.debits import declined_line, paid_line
+from tacit.ledger.entries import Entry, LimitError
+from tacit.running.session.debits import note_freed, paid_line
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -37,13 +37,16 @@ def test_an_answer_says_what_it_cost_and_what_is_left(ledger: tacit.Ledger) -> N
 
 
 def test_a_decline_says_why_and_when_there_is_room_again(ledger: tacit.Ledger) -> None:
+    refusal = LimitError("its limit is 3")
     with ledger:
-        line = declined_line("its limit is 3", ledger, "registry")
-    assert line.startswith("declined this run: its limit is 3; budget returns from 2027-03-01; ")
-    assert "to allow more now: tacit ledger limit" in line
+        note_freed(refusal, ledger, *ledger.spending("registry"))
+    (note,) = refusal.__notes__
+    assert note.startswith("budget returns from 2027-03-01; to allow more now: tacit ledger limit")
 
 
 def test_a_limit_without_a_window_frees_nothing(tmp_path: Path) -> None:
     with tacit.Ledger(tmp_path / "ledger.db") as opened:
         opened.limit("registry", 3.0)
-        assert declined_line("no room", opened, "registry") == "declined this run: no room"
+        refusal = LimitError("no room")
+        note_freed(refusal, opened, *opened.spending("registry"))
+        assert not hasattr(refusal, "__notes__")

@@ -185,6 +185,7 @@ def test_the_command_shows_signs_and_revokes(site: Site) -> None:
         return said("approve", site.party, *words)
 
     assert "nothing is drafted" in approve()
+    assert "must be today or later" in approve("--runs", 3, "--until", "2020-01-01")
     day = f"{datetime.now(UTC) + timedelta(9):%Y-%m-%d}"
     page = approve("--runs", 3, "--until", day)
     who = f"coordinator  {site.centre.public.hex()}"

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import tomllib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib import resources
@@ -33,6 +32,7 @@ from tacit.running.deployment import site as site_side
 from tacit.running.deployment.server import Coordinator
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import read_identity
+from tacit.running.session.toml_source import Source
 
 PLAN_PARTY = """
 [[party]]
@@ -378,7 +378,10 @@ def renew(file: Path, renewals: tuple[Path, ...], begins: datetime | None) -> No
       tacit renew study/plan.toml hospital-a/renewal.txt
     """
     now, wanted = datetime.now(UTC), None if begins is None else begins.replace(tzinfo=UTC)
-    if "data" in tomllib.loads(file.read_text(encoding="utf-8")):
+    is_site = "data" in Source.read(file).content
+    if renewals and (is_site or wanted):
+        raise click.UsageError("RENEWALS need a plan, and no --from")
+    if is_site:
         letter, renewal = site_side.renew_identity(file, wanted, now)
         show(f"this site's new identity key is used from {renewal.begins}")
         show(f"send to the coordinator: {letter}  (tacit renew PLAN {letter.name})")

@@ -12,7 +12,7 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -208,6 +208,8 @@ def approve(
     """
     if (runs is None) != (until is None) or sum(map(bool, (runs, sign, revoke))) > 1:
         raise click.UsageError("give --runs with --until, or --sign, or --revoke")
+    if until is not None and until.date() < datetime.now(UTC).date():
+        raise click.UsageError(f"--until must be today or later, got {until:%Y-%m-%d}")
     file = PartyFile.read(party)
     subject = Subject(file, Plan.read(plan or file.plan))
     if revoke is not None:

@@ -290,7 +290,7 @@ def cluster_of(frame: Any) -> Cluster:
     ------
     DataError : for anything else.
     """
-    package = type(frame).__module__.partition(".")[0]
+    package, name = type(frame).__module__.partition(".")[0], type(frame).__name__
     if package not in ENGINES:
-        raise DataError(f"records must be a Spark frame or a Ray dataset, got one of {package}")
+        raise DataError(f"records must be a Spark frame, a Ray dataset or Ibis table, got {name}")
     return ENGINES[package](frame)

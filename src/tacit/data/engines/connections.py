@@ -86,13 +86,13 @@ ORDER BY function_name"""
 FULL_DISK = ("failed to offload", "No space left on device")
 """Words of DuckDB's errors where its temporary files do not fit on their disk."""
 
-NUMBERS = ("DOUBLE", "FLOAT", "REAL", "DECIMAL")
+NUMBERS = ("DOUBLE", "FLOAT", "REAL")
 
 
 def _kind_of(declared: str) -> str:
     """The kind of a column of this type of DuckDB."""
     if any(word in declared for word in ("[", "(", "STRUCT", "INTERVAL")):
-        return relations.NUMBER if declared.startswith("DECIMAL") else declared
+        return relations.DECIMAL if declared.startswith("DECIMAL") else declared
     if declared == "BOOLEAN":
         return relations.BOOLEAN
     if declared.startswith(("VARCHAR", "ENUM")):
@@ -323,7 +323,8 @@ CONNECT_SECONDS = 10
 POSTGRES_KINDS = {
     "boolean": relations.BOOLEAN,
     **dict.fromkeys(("smallint", "integer", "bigint"), relations.INTEGER),
-    **dict.fromkeys(("real", "double precision", "numeric"), relations.NUMBER),
+    **dict.fromkeys(("real", "double precision"), relations.NUMBER),
+    "numeric": relations.DECIMAL,
     **dict.fromkeys(("text", "character varying", "character"), relations.TEXT),
 }
 """The kind of a column by the name of its type in PostgreSQL."""

@@ -28,10 +28,10 @@ RECORDS = "tacit_records"
 """The table expression's name in statements."""
 
 FINITE = "ABS({score}) <= 1.7976931348623157e308"
-PLAIN = replace(DUCKDB, finite=FINITE, given_tables=False, trim=Dialect.trim)
+PLAIN = replace(DUCKDB, finite=FINITE, nan="ISNAN({number})", given_tables=False, trim=Dialect.trim)
 """What sqlglot writes in every dialect; NaN is above all numbers or not comparable."""
 
-SAME = {"duckdb": replace(PLAIN, trim=DUCKDB.trim), "pyspark": DIALECTS["spark"]}
+SAME = {"duckdb": replace(DUCKDB, given_tables=False), "pyspark": DIALECTS["spark"]}
 """Dialects by the name of Ibis' backend, where it is another."""
 
 
@@ -134,7 +134,8 @@ def _kind_of(kind: Any) -> str:
     if kind.is_boolean():
         return relations.BOOLEAN
     if kind.is_numeric():
-        return relations.INTEGER if kind.is_integer() else relations.NUMBER
+        exact = relations.DECIMAL if kind.is_decimal() else relations.NUMBER
+        return relations.INTEGER if kind.is_integer() else exact
     return relations.TEXT if kind.is_string() else str(kind)
 
 

@@ -211,8 +211,10 @@ class DatabaseTable:
 
     def __post_init__(self) -> None:
         given = (self.table is not None) + (self.query is not None)
-        if given != (not self.address.startswith(PYTHON_PREFIX)):
-            raise DataError("a database needs a table or a query, one of them; python: needs none")
+        if self.address.startswith(PYTHON_PREFIX) and given:
+            raise DataError(f"{self.address} is a program: it needs no table and no query")
+        if not self.address.startswith(PYTHON_PREFIX) and given != 1:
+            raise DataError("a database needs a table or a query, one of them")
         _ = self.public_address
 
     def __str__(self) -> str:
@@ -369,7 +371,10 @@ def _database_clients(
     if database.address.startswith(PYTHON_PREFIX):
         file, _, function = database.address.removeprefix(PYTHON_PREFIX).rpartition(":")
         with named_errors(database.address):
-            return _table_clients(runpy.run_path(file)[function](), columns, progress, known)
+            named = runpy.run_path(file or function).get(function)
+            if not callable(named):
+                raise DataError(f"{database.address} names no function: write python:FILE:FUNCTION")
+            return _table_clients(named(), columns, progress, known)
     engine = database.opened(_memory_of(columns))
     return _clients_of(engine, columns, {"": database.table or "query"}, progress, known)
 

@@ -321,8 +321,9 @@ def summing(
     Engines round or cut off where they cast to a whole number. So a double of which the last digit
     is 1 is added and subtracted before: that rounds, of two equally near ones to the even one.
 
-    Its columns: the client; records; positives; the sum. Records without a valid label or score are
-    in none of them, so that their number differs from that of the table.
+    Its columns: the client; records; positives; the sum; the least and the largest image. Records
+    without a valid label or score are in none of them, so that their number differs from that of
+    the table.
 
     Parameters
     ----------
@@ -338,11 +339,12 @@ def summing(
   SUM(class) AS positives,
   SUM(CASE WHEN number < {dialect.literal(pieces.least)} THEN {pieces.least}
     WHEN number > {dialect.literal(pieces.largest)} THEN {pieces.largest}
-    ELSE CAST((number + {HALF}) - {HALF} AS BIGINT) END) AS total
+    ELSE CAST((number + {HALF}) - {HALF} AS BIGINT) END) AS total,
+  MIN(score) AS low, MAX(score) AS high
 FROM (
-  SELECT client, class, {number} AS number
+  SELECT client, class, score, {number} AS number
   FROM (
-    SELECT client, class, constant, linear, square, cube,
+    SELECT client, class, score, constant, linear, square, cube,
 {indent(_part(pieces, dialect), 6 * " ")} AS part
     FROM {_placed(relation, pieces.edges, bins)} AS placed_records
     JOIN {cubics.source(dialect)} ON piece = 2 * cell + class

@@ -166,7 +166,8 @@ class EngineRecords(Stored):
         lows, highs = ([row[at] for row in rows.values() if row[1]] for at in (5, 6))
         self.first_ends = float(min(lows, default=np.inf)), float(max(highs, default=-np.inf))
         largest = max(map(abs, self.first_ends))
-        if self._relation.score_kind == relations.INTEGER and np.inf > largest >= ROUNDED:
+        rounds = self._relation.score_kind in (relations.INTEGER, relations.DECIMAL)
+        if rounds and np.inf > largest >= ROUNDED:
             raise DataError(f"{SCORES} {MUST_BE_EXACT}, got {largest:.0f} in {engine.source}")
         others = [self._viewed(score=name, kept=self.ids) for name in relation.by_class[1:]]
         ends = [self.first_ends, *(each.ends for each in others)]
@@ -268,17 +269,20 @@ class EngineRecords(Stored):
         if pieces.edges.size >= self._engine.most_cells:
             return None
         mapped = replace(self._plain, maps=tuple(maps))
-        ends = np.array(self.first_ends)
+        ends, found = np.array(self.first_ends), (np.inf, -np.inf)
         for each in maps:
             ends = each(ends)
         made = summing(mapped, pieces, (float(ends[0]), float(ends[1])), int(self.sizes.sum()))
         known = np.zeros((3, self.sizes.size), dtype=np.int64)
-        for client, *numbers in self._engine.rows(*made):
+        for client, *numbers, low, high in self._engine.rows(*made):
             whose = self._index.get(str(client))
             if whose is None:
                 raise self._changed()
             known[:, whose] = [int(number) for number in numbers]
+            found = min(found[0], low), max(found[1], high)
         self._check_sizes(known[0], known[1])
+        if found != tuple(ends):
+            raise self._changed()
         return known[2]
 
     def batches(self) -> Iterator[Clients]:
@@ -480,7 +484,7 @@ ORDERED = (
 FILL_IN = "fill it in, or leave such records out by a query"
 """What to do about a record of a database without a value."""
 
-_NUMBERS = (relations.NUMBER, relations.INTEGER)
+_NUMBERS = (relations.NUMBER, relations.DECIMAL, relations.INTEGER)
 
 _KINDS = {
     "score": _NUMBERS,
@@ -490,7 +494,7 @@ _KINDS = {
 }
 """Which kinds a column may have; one of clients or groups may have any but ``_NO_KEYS``."""
 
-_NO_KEYS = (relations.BOOLEAN, relations.NUMBER)
+_NO_KEYS = (relations.BOOLEAN, relations.NUMBER, relations.DECIMAL)
 
 
 def checked(

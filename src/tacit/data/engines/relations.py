@@ -20,7 +20,8 @@ INVALID = -1
 """The class or the cell of a record that has no valid label or score."""
 
 NUMBER, INTEGER, BOOLEAN, TEXT, UNKNOWN = "number", "integer", "boolean", "text", "unknown"
-"""What is known about the type of a column."""
+DECIMAL = "decimal"
+"""What is known about the type of a column; decimals are no floats."""
 
 
 IN_QUOTES = re.compile(r'"(?:[^"]|"")+"')
@@ -42,7 +43,8 @@ class Dialect:
     given_tables : whether tables of numbers are given to the engine with a statement, by name.
     finite : what says that a score is a finite number; None for comparisons with infinity. DuckDB
         leaves those out where a Parquet file's statistics say so, and they do not count NaN.
-    nan : what says that a number is NaN, which some engines take for equal to itself.
+    nan : what says that a number is NaN, which some engines take for equal to itself. DuckDB's
+        ``ISNAN`` is false where a Parquet file's statistics leave NaN out.
     bucket : the function that says how many of some ascending edges are at most a score; None where
         there is none.
     sha256 : the function that gives the SHA-256 digest of a text, in small hexadecimal digits.
@@ -150,7 +152,7 @@ def _trim(blanks: str) -> str:
 DUCKDB = Dialect(
     "duckdb",
     finite="ISFINITE({score})",
-    nan="ISNAN({number})",
+    nan="NOT (ISFINITE({number}) OR ISINF({number}))",
     given_tables=True,
     sha256="SHA256({text})",
     trim=_trim(BLANKS),
@@ -320,7 +322,7 @@ class Relation:
             return f"CASE {self.as_text(self.label)} {cases} ELSE {INVALID} END"
         if self.label_kind == BOOLEAN:
             positive, negative = label, f"NOT {label}"
-        elif self.label_kind in {NUMBER, INTEGER}:
+        elif self.label_kind in {NUMBER, INTEGER, DECIMAL}:
             positive, negative = f"{label} = 1", f"{label} = 0"
         else:
             text = f"LOWER(TRIM({self.as_text(self.label)}))"

@@ -171,7 +171,7 @@ def drift_between(first: Histogram, second: Histogram) -> ReleaseDrift:
     for view in views:
         reason = too_few_records(view)
         if reason is not None:
-            raise ValueError(f"no drift: a release has {reason}")
+            raise ValueError(f"a release has {reason}")
     tenths = operating_points.quantiles(
         one.counts.sum(axis=0), np.arange(GROUPS - 1, 0, -1) / GROUPS
     )

@@ -160,10 +160,12 @@ def examine_coordinator(home: Path, dry_round: DryRound) -> list[Finding]:
         "plan": partial(_coordinators_plan, plan, centre),
         "disk": partial(_disk, home, centre.private),
         "dry round": lambda: dry_round(Plan.read(plan)),
+    }
+    way: dict[str, Check] = {
         "server": lambda: _way_here(centre).port(),
         "versions": lambda: _way_here(centre).versions(),
     }
-    found = examined(home, [{topic: alone[topic]} for topic in alone])
+    found = examined(home, [*({topic: alone[topic]} for topic in alone), way])
     return [each._replace(remedy=each.remedy.replace(SITE, COORDINATOR)) for each in found]
 
 
@@ -273,12 +275,12 @@ class _Party:
         text = site.checked_roster(way.told.content, self.invitation, self.home)
         if not site.is_agreed(text, (self.home / site.PLAN_FILE).read_text(encoding="utf-8")):
             raise TroubleError("it is not the last one here", f"{SITE}: tacit join, with its code")
-        told = letters.read_roster(way.told.content, self.invitation.coordinator).number
+        number = letters.read_roster(way.told.content, self.invitation.coordinator).number
         last = site.last_taken(self.home, self.invitation.coordinator)
-        if last and last.number != told:
-            says = f"roster {told} renews what roster {last.number} here says"
+        if last and last.number != number:
+            says = f"roster {number} renews what roster {last.number} here says"
             raise TroubleError(says, f"{SITE}: tacit join, no code")
-        return f"the server's is this site's plan, roster {told}"
+        return f"the server's is this site's plan, roster {number}"
 
 
 def _shown(plan: Plan) -> str:
@@ -314,6 +316,11 @@ def _certificate(centre: server.Coordinator) -> str:
 
 def _way_here(centre: server.Coordinator) -> probing.Way:
     """The way to the server that was started last from a folder."""
-    address, token = centre.address(), door.token_path(centre.private / "flower")
+    try:
+        address = centre.address()
+    except programs.UnreachableError:
+        says = "no server was started from this folder"
+        raise TroubleError(says, f"{COORDINATOR}: tacit serve {site.PLAN_FILE}") from None
+    token = door.token_path(centre.private / "flower")
     shown = token.read_text(encoding="ascii") if token.exists() else ""
     return probing.Way(letters.address_of(*address), centre.certificates.authority, shown)

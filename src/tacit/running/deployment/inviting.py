@@ -24,7 +24,7 @@ from tacit.crypto.identities import Identity
 from tacit.running.deployment import keys, letters
 from tacit.running.deployment.door import INVITATIONS, ROSTER_FILE, TOKEN
 from tacit.running.deployment.server import PORT, Coordinator
-from tacit.running.session.plan_file import MINUTE, Plan, Renewal
+from tacit.running.session.plan_file import MINUTE, RENEWAL, Plan, Renewal
 from tacit.running.session.toml_source import PlanError
 
 PARTY = "[[party]]"
@@ -116,7 +116,9 @@ def _with_line(
         line = "" if value is None else f"{field} = {json.dumps(value)}\n"
         for sign in ("", r"#[ \t]*"):
             pattern = rf"^[ \t]*{sign}{field}[ \t]*=.*$\n?"
-            changed, count = re.subn(pattern, line, rest, count=1, flags=re.MULTILINE)
+            changed, count = re.subn(
+                pattern, line.replace("\\", r"\\"), rest, count=1, flags=re.MULTILINE
+            )
             if count:
                 break
         blocks[place] = f"{first}\n" + (changed if count else f"{line}{rest}")
@@ -258,10 +260,13 @@ def take_renewal(plan: Path, content: str, now: datetime) -> tuple[str, Renewal]
     Raises
     ------
     LetterError : for a renewal whose time is over: the others need the time to learn of it.
-    PlanError : for one that the site's last key did not sign, and a plan that cannot be edited.
+    PlanError : for another text, for a renewal that the site's last key did not sign, and for a
+        plan that cannot be edited.
     """
-    site, _, said = content.strip().partition(" ")
-    text = with_renewal(plan.read_text(encoding="utf-8"), site, said)
+    site, *said = content.strip().rsplit(" ", 3)
+    if not RENEWAL.fullmatch(" ".join(said)):
+        raise PlanError("this is no renewal, which a site makes by: tacit renew PARTY")
+    text = with_renewal(plan.read_text(encoding="utf-8"), site, " ".join(said))
     taken = next(each for each in Plan.parsed(text, str(plan)).parties if each.name == site)
     if taken.next is None or taken.next.begins <= now.strftime(MINUTE):
         raise letters.LetterError(

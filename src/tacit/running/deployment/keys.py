@@ -289,7 +289,11 @@ def renew(tls: Certificates, begins: datetime | None, now: datetime) -> datetime
         )
     begins = begins or min(now + OVERLAP, last)
     if not now < begins <= last:
-        raise KeyFileError(f"the new certificates are used from {now} to {last}, got {begins}")
+        first, end, given = (f"{time:%Y-%m-%d %H:%M}" for time in (now, last, begins))
+        raise KeyFileError(
+            f"the new certificates are used from a time after {first} and up to {end} UTC, "
+            f"got {given}"
+        )
     make_certificates(tls.renewed, names_of(tls.served), begins)
     return begins
 

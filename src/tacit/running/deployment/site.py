@@ -116,13 +116,13 @@ def checked_roster(content: bytes, invitation: letters.Invitation, folder: Path)
             "and accept a new invitation into a new folder"
         )
     mine = folder / KEY_FILES[0]
-    own = next((each for each in new.parties if each.name == invitation.site), None)
-    if own is None or own.key != read_identity(in_use(mine)).public:
+    party = next((each for each in new.parties if each.name == invitation.site), None)
+    if party is None or party.key != read_identity(in_use(mine)).public:
         raise letters.LetterError(
             f"the roster has another key under the name {invitation.site!r}: call the coordinator; "
             "it takes a key that you renewed by the file that you sent"
         )
-    if not {*own.keys} <= {read_identity(path).public for path in identities(mine)}:
+    if not {*party.keys} <= {read_identity(path).public for path in identities(mine)}:
         raise letters.LetterError(
             "the roster announces a key of this site that was not made here: this site's key was "
             "stolen; have the coordinator invite it again"
@@ -196,8 +196,8 @@ def renew_identity(party: Path, begins: datetime | None, now: datetime) -> tuple
     """
     desk = PartyDesk.open(party)
     file, begins = desk.party_file, begins or now + OVERLAP
-    own, since = desk.plan.parties[desk.index], begins.strftime(MINUTE)
-    if own.keys[-1] != desk.identity.public or identities(file.identity)[-1] != file.identity:
+    listed, since = desk.plan.parties[desk.index], begins.strftime(MINUTE)
+    if listed.keys[-1] != desk.identity.public or identities(file.identity)[-1] != file.identity:
         raise letters.LetterError("a new key waits already: remove its file to make another")
     if since <= now.strftime(MINUTE):
         raise letters.LetterError(f"the new key is used from a time to come, got {since}")

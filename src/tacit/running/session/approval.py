@@ -35,6 +35,7 @@ from tacit.running.session.toml_source import PlanError
 KIND = b"tacit-approval/1\0"
 NONE_ASKED, REVOCATION, SCOPE = "none was asked", "revoked", "out of scope"
 EXPIRED, ENDED, APPROVED = "expired", "expired, as the ledger says", "approved"
+USED = "no approved run is left"
 """What a plan's approval can be."""
 LAST_DAY = "the last day"
 """Who ends an approval whose time is over."""
@@ -248,7 +249,7 @@ class Subject:
         elif pages.now().date() > date.fromisoformat(draft.until):
             problem, state = f"the approval ended on {draft.until}", EXPIRED
         elif session not in sessions and len(sessions) >= draft.runs:
-            problem, state = f"all {draft.runs} approved runs were answered", SCOPE
+            problem, state = f"all {draft.runs} approved runs were answered", USED
         return Standing(problem, names, sessions, state)
 
 

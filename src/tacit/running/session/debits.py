@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
 
 from tacit.ledger.accounts import Spending
-from tacit.ledger.entries import BudgetError, Entry, instant
+from tacit.ledger.entries import BudgetError, Entry, LimitError, instant
 from tacit.ledger.ledger import Ledger
 from tacit.privacy.composition import of_person, stated_cost
 from tacit.privacy.cost import Cost, amount_line
@@ -125,6 +124,9 @@ class LedgerGuard:
             last = debit.after if earlier is None or debit.once else None
             return Debited(self.ledger.debit(self._entry(debit, cost), last).hash, earlier)
         except BudgetError as error:
+            if isinstance(error, LimitError):
+                for spending in self.ledger.spending(self.dataset):
+                    note_freed(error, self.ledger, spending)
             raise DeclinedError(error.public) from error
 
     def _entry(self, debit: Debit, cost: Cost) -> Entry:
@@ -156,22 +158,14 @@ def paid_line(protocol: Protocol, spent: Cost, guarantee: Cost, spendings: list[
     return "; ".join(lines)
 
 
-def declined_line(why: str, ledger: Ledger, dataset: str) -> str:
-    """Why a run was declined, and what can be done about it."""
-    ends = [
-        end for spending in ledger.spending(dataset) if (end := _freed(ledger, dataset, spending))
-    ]
-    return "; ".join([f"declined this run: {why}", *ends])
-
-
-def _freed(ledger: Ledger, dataset: str, spending: Spending) -> str:
-    """When the first spending leaves a rolling window; empty where none does."""
-    period: timedelta | None = spending.limit.period
+def note_freed(error: LimitError, ledger: Ledger, spending: Spending) -> None:
+    """Note for the owner when the first spending leaves a rolling window, where one does."""
+    period, dataset = spending.limit.period, spending.limit.dataset
     times = [line.time for line in ledger.paid(dataset)]
     if period is None or not times:
-        return ""
+        return
     first = next((t for t in times if instant(t) + period > instant(times[-1])), times[-1])
-    return (
+    error.add_note(
         f"budget returns from {instant(first) + period:%Y-%m-%d}; to allow more now: "
         f"tacit ledger limit {ledger.path} --dataset {dataset}"
     )

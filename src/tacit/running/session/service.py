@@ -210,11 +210,10 @@ class PartyDesk:
 
     def _tell_cost(self, party: Party, before: tp.Cost, ledger: Ledger) -> None:
         """Tell the party's owner what a message cost, or why it was declined."""
-        dataset = self.party_file.dataset
         if party.why_declined:
-            speaking.tell_owner(debits.declined_line(party.why_declined, ledger, dataset))
+            speaking.tell_owner(f"declined this run: {party.why_declined}")
         elif party.spent != before:
-            spendings = ledger.spending(dataset)
+            spendings = ledger.spending(self.party_file.dataset)
             speaking.tell_owner(
                 debits.paid_line(self.plan.protocol, party.spent, self.plan.guarantee, spendings)
             )

@@ -2,11 +2,12 @@ SELECT CAST(client AS text) AS client, COUNT(*) AS records,
   SUM(class) AS positives,
   SUM(CASE WHEN number < -9.0e0 THEN -9
     WHEN number > 9.0e0 THEN 9
-    ELSE CAST((number + 6755399441055744e0) - 6755399441055744e0 AS BIGINT) END) AS total
+    ELSE CAST((number + 6755399441055744e0) - 6755399441055744e0 AS BIGINT) END) AS total,
+  MIN(score) AS low, MAX(score) AS high
 FROM (
-  SELECT client, class, constant + part * (linear + part * (square + part * cube)) AS number
+  SELECT client, class, score, constant + part * (linear + part * (square + part * cube)) AS number
   FROM (
-    SELECT client, class, constant, linear, square, cube,
+    SELECT client, class, score, constant, linear, square, cube,
       score - origin AS part
     FROM (
   SELECT client, class, score,
@@ -39,11 +40,12 @@ SELECT CAST(client AS text) AS client, COUNT(*) AS records,
   SUM(class) AS positives,
   SUM(CASE WHEN number < -9.0e0 THEN -9
     WHEN number > 9.0e0 THEN 9
-    ELSE CAST((number + 6755399441055744e0) - 6755399441055744e0 AS BIGINT) END) AS total
+    ELSE CAST((number + 6755399441055744e0) - 6755399441055744e0 AS BIGINT) END) AS total,
+  MIN(score) AS low, MAX(score) AS high
 FROM (
-  SELECT client, class, constant + part * (linear + part * (square + part * cube)) AS number
+  SELECT client, class, score, constant + part * (linear + part * (square + part * cube)) AS number
   FROM (
-    SELECT client, class, constant, linear, square, cube,
+    SELECT client, class, score, constant, linear, square, cube,
       CASE WHEN score < 0.25e0 THEN 0.125e0 / (0.125e0 + (0.25e0 - score))
         WHEN score >= 0.75e0 THEN 1e0 - 0.5e0 / (0.5e0 + (score - (0.75e0)))
         ELSE score - origin END AS part

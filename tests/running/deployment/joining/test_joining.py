@@ -341,6 +341,9 @@ def test_a_sites_key_is_renewed_by_the_key_before_it(
         site_side.renew_identity(homes["a"] / "party.toml", begins, now)
     for _ in range(2):
         assert inviting.take_renewal(study.plan, letter.read_text(), now) == ("a", said)
+    for content, wrong in (("a \u00e9 1 2", "is no renewal"), (f"c d {said}", "party 'c d'")):
+        with pytest.raises(PlanError, match=wrong):
+            inviting.take_renewal(study.plan, content, now)
     second = study.complete()
     for site in "ab":
         local = (study.folder / site / "plan.toml").read_text()
