@@ -10,14 +10,14 @@ import numpy as np
 from scipy.special import expit, softmax
 
 import tacit.protocol as tp
+from tacit import Estimate, Evaluation
 from tacit.arrays import Floats, Integers
 from tacit.data.categories import Categories
-from tacit.results.estimate import Estimate
-from tacit.results.evaluation import Evaluation
 from tacit.results.parts import Breakdown
 from tacit.running.simulation import simulate
 from tacit.testing.checks import conversation_of
 from tacit.testing.recording import Loss, Recorder, Rescaled, loss_between
+from tests import known
 
 CLASSES = ("a", "b", "c", "d")
 GROUPS = ("x", "y", "z")
@@ -51,51 +51,46 @@ def group_clients(records: int, clients: int = 10, seed: int = 0) -> tp.Clients:
 
 def known_classes(clients: tp.Clients) -> tuple[Floats, Integers]:
     """The scores of all classes, and the class of each record."""
-    known = clients.categories
-    assert known is not None
-    assert known.scores is not None
-    return known.scores, known.of_record
+    categories = known(clients.categories)
+    return known(categories.scores), categories.of_record
 
 
 def breakdown_of(result: Evaluation | tp.ServerResult) -> Breakdown:
     """The figures of classes or groups, of which there are some."""
-    assert result.breakdown is not None
-    return result.breakdown
+    return known(result.breakdown)
 
 
 def changed(clients: tp.Clients, record: int, category: int, label: int) -> tp.Clients:
     """The clients with another category, label and scores of one record."""
-    known = clients.categories
-    assert known is not None
-    of_record, labels, scores = known.of_record.copy(), clients.labels.copy(), clients.scores.copy()
+    categories = known(clients.categories)
+    of_record = categories.of_record.copy()
+    labels, scores = clients.labels.copy(), clients.scores.copy()
     of_record[record], labels[record], scores[record] = category, label, 0.97
     matrix = None
-    if known.scores is not None:
-        matrix = known.scores.copy()
+    if categories.scores is not None:
+        matrix = categories.scores.copy()
         matrix[record] = np.linspace(0.99, 0.01, matrix.shape[1])
-    made = Categories(known.names, of_record, matrix)
+    made = Categories(categories.names, of_record, matrix)
     return replace(clients, labels=labels, scores=scores, categories=made)
 
 
 def without(clients: tp.Clients, record: int) -> tp.Clients:
     """One client's records without one of them."""
     left = np.arange(clients.records) != record
-    known = clients.categories
-    assert known is not None
+    categories = known(clients.categories)
     made = tp.Clients.from_arrays(clients.scores[left], clients.labels[left])
-    return made.with_categories(known[left])
+    return made.with_categories(categories[left])
 
 
 def category_neighbours(clients: tp.Clients, adjacency: tp.Adjacency) -> Iterator[tp.Clients]:
     """Data sets that differ in one record, its category among others."""
-    known = clients.categories
-    assert known is not None
+    categories = known(clients.categories)
     for record in range(clients.records):
         if adjacency is tp.Adjacency.RECORD:
             yield without(clients, record)
             continue
-        for category in range(len(known.names)):
-            labels = (0,) if known.scores is not None else (0, 1)
+        for category in range(len(categories.names)):
+            labels = (0,) if categories.scores is not None else (0, 1)
             yield from (changed(clients, record, category, label) for label in labels)
 
 

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from tacit import Clients, DataError, evaluate
-from tacit.privacy.cost import Adjacency, Cost
-from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import Protocol
+from tacit.protocol import Adjacency, Cost, NoNoise, Protocol
 from tacit.protocol.registry import protocol_kinds
 from tacit.testing.checks import conversation_of, losses, one_client
 from tacit.testing.laws import laws_for

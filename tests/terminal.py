@@ -35,11 +35,15 @@ def run(*arguments: object) -> Result:
     return result
 
 
+def succeeded(result: Result) -> Result:
+    """The result of a command, which must end with status 0."""
+    assert result.exit_code == 0, result.output
+    return result
+
+
 def content_of(*arguments: object) -> dict[str, Any]:
     """The JSON that our command prints where it succeeds."""
-    result = run(*arguments, "--json")
-    assert result.exit_code == 0, result.output
-    return strict_json(result.stdout)
+    return strict_json(succeeded(run(*arguments, "--json")).stdout)
 
 
 def page_of(content: dict[str, Any], folder: Path) -> str:

@@ -19,10 +19,9 @@ pytest.importorskip("flwr", reason="needs flwr: pip install 'tacit[federation]'"
 
 from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
 
-from tacit.data.errors import DataError
+from tacit import DataError, Ledger
 from tacit.flower import GatedApp
 from tacit.ledger.entries import LimitError
-from tacit.ledger.ledger import Ledger
 from tacit.nvflare import GateFilter
 from tacit.running.gate import HELD, Gate, HeldError
 from tacit.running.session.debits import DeclinedError

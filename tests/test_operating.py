@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit import operating
-from tacit.ledger.ledger import Ledger
+from tacit import Ledger, operating
 from tacit.running.deployment.site import LOST, OTHER, REACHED, NodeWatch
 from tacit.running.session.party_file import PartyFile
 from tests.cli.test_federation import study  # noqa: F401

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tacit.collecting.intake import Intake
+from tests import known
 from tests.classified import class_clients
 from tests.collecting.support import messages_of, new_folder
 from tests.terminal import run
@@ -28,11 +29,9 @@ def example_files(folder: Path, records: Path) -> None:
 
 def _photos(file: Path) -> None:
     """Records with a label of three classes and a score of each."""
-    known = class_clients(3000, 1, ANIMALS).categories
-    assert known is not None
-    assert known.scores is not None
-    scores = dict(zip(ANIMALS, known.scores.T, strict=True))
-    pq.write_table(pa.table(scores | {"label": np.array(ANIMALS)[known.of_record]}), file)
+    made = known(class_clients(3000, 1, ANIMALS).categories)
+    scores = dict(zip(ANIMALS, known(made.scores).T, strict=True))
+    pq.write_table(pa.table(scores | {"label": np.array(ANIMALS)[made.of_record]}), file)
 
 
 def counts_file(records: Path, file: Path) -> None:

@@ -20,8 +20,7 @@ def run(*arguments: object) -> Result:
 
 
 def test_a_protocol_is_attacked_in_all_its_forms() -> None:
-    result = run("--protocol", "dpauc", "--epsilon", 1, "--quick")
-    assert result.exit_code == 0, result.stderr
+    result = terminal.succeeded(run("--protocol", "dpauc", "--epsilon", 1, "--quick"))
     for words in ("noisy_histograms", "adjacency replace", "holds"):
         assert words in result.stdout
     assert result.stdout.rstrip().splitlines()[-1].startswith("None of 4 attacks on steps refutes")
@@ -54,8 +53,7 @@ def test_chosen_settings_are_attacked_alone() -> None:
 
 
 def test_a_protocol_without_a_guarantee_claims_nothing() -> None:
-    result = run("--protocol", "exact", "--quick")
-    assert result.exit_code == 0
+    result = terminal.succeeded(run("--protocol", "exact", "--quick"))
     assert result.stdout.count("claims nothing") == 1
 
 
@@ -63,8 +61,7 @@ def test_the_self_test_says_what_it_caught(monkeypatch: pytest.MonkeyPatch) -> N
     """Of one mechanism of each kind; ``tests/auditing/test_self_test.py`` tries all."""
     some = list({trial.broken: trial for trial in protocol_audit.trials()}.values())
     monkeypatch.setattr(protocol_audit, "trials", lambda: some)
-    result = run("--self-test", "--quick")
-    assert result.exit_code == 0, result.stdout
+    result = terminal.succeeded(run("--self-test", "--quick"))
     assert result.stdout.count("caught") == 1
     assert "MISSED" not in result.stdout
     assert result.stdout.rstrip().splitlines()[-1].startswith("2 of 2 mechanisms came out")
@@ -86,6 +83,7 @@ def test_a_refuted_guarantee_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("trust", ["each", "secure-sum"])
 def test_without_an_epsilon_one_is_audited(trust: str) -> None:
-    result = run("--protocol", "score-histogram", "--trust", trust, "--height", 2, "--quick")
-    assert result.exit_code == 0, result.output
+    result = terminal.succeeded(
+        run("--protocol", "score-histogram", "--trust", trust, "--height", 2, "--quick")
+    )
     assert "summed_trees  record  1 " in result.stdout

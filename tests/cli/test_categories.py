@@ -9,28 +9,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from numpy.typing import NDArray
 from pyarrow.csv import write_csv
 
-from tacit.data.categories import Categories
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
 from tacit.data.reading import FileColumns, read_columns
 from tacit.data.scales import in_unit
+from tacit.protocol import Clients, DataError
 from tacit.results.saved.reading import check_result
+from tests import known
 from tests.classified import CLASSES, GROUPS, class_clients, group_clients
 from tests.terminal import content_of, page_of, refusal_of, run
-
-
-def known(clients: Clients) -> Categories:
-    assert clients.categories is not None
-    return clients.categories
-
-
-def matrix(categories: Categories) -> NDArray[np.float64]:
-    """The scores of every class."""
-    assert categories.scores is not None
-    return categories.scores
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +26,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sites")
     several, grouped = class_clients(3000, 3), group_clients(3000, 3)
     for k in range(3):
-        part, site = known(several.part(k, k + 1)), grouped.part(k, k + 1)
-        columns = dict(zip(CLASSES, matrix(part).T, strict=True))
+        part, site = known(several.part(k, k + 1).categories), grouped.part(k, k + 1)
+        columns = dict(zip(CLASSES, known(part.scores).T, strict=True))
         columns["label"] = np.array(CLASSES)[part.of_record]
         write_csv(pa.table(columns), folder / f"c{k}.csv")
-        wards = np.array(GROUPS)[known(site).of_record]
+        wards = np.array(GROUPS)[known(site.categories).of_record]
         records = {"score": site.scores, "label": site.labels, "ward": wards}
         write_csv(pa.table(records), folder / f"g{k}.csv")
     return folder
@@ -111,8 +98,8 @@ def classes_of(path: Path, names: Sequence[str] = ("a", "b"), unit: str | None =
 
 def test_every_column_is_in_the_named_unit(files: Path) -> None:
     clients = classes_of(_two_classes(files, "20,80"), unit="percent")
-    converted = known(in_unit(clients, "probability"))
-    np.testing.assert_array_equal(matrix(converted), [[0.01, 0], [0.2, 0.8]])
+    converted = known(in_unit(clients, "probability").categories)
+    np.testing.assert_array_equal(known(converted.scores), [[0.01, 0], [0.2, 0.8]])
 
 
 @pytest.mark.parametrize("scores", ["1.7,0.2", "0.2,1.7"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tacit
-from tests.terminal import content_of, run
+from tests.terminal import content_of, run, succeeded
 
 OWN = ("--score", "north.csv=risk", "--label", "north.csv=died", "--positive", "north.csv=yes")
 
@@ -38,8 +38,7 @@ def test_a_file_s_own_columns_and_words_are_read() -> None:
 @pytest.mark.parametrize("files", ["north.csv south.csv", "./north.csv south.csv", "[ns]*.csv"])
 def test_a_file_is_known_by_any_spelling(files: str) -> None:
     """Taken for a word of all files, yes would have left north without a positive."""
-    found = run("check", *files.split(), *OWN)
-    assert found.exit_code == 0, found.output
+    found = succeeded(run("check", *files.split(), *OWN))
     assert "north.csv: 160 records, 20 positive" in found.output
 
 

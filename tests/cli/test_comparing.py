@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from tests.terminal import refusal_of, run
+from tests.terminal import refusal_of, run, succeeded
 
 
 def compare(*words: object, epsilon: object = 1) -> Result:
@@ -23,8 +23,7 @@ def by_group(*words: object, protocol: str = "fedauc", epsilon: object = 1) -> R
 
 
 def test_two_models_are_compared(folder: Path) -> None:
-    result = compare(epsilon=2)
-    assert result.exit_code == 0
+    result = succeeded(compare(epsilon=2))
     assert "new less old" in result.output
     assert "epsilon 2 a client, label adjacency" in result.output
     lines = dict(line.split("  ", 1) for line in result.output.splitlines())
@@ -60,8 +59,7 @@ def test_a_comparison_can_be_simulated_and_tuned(folder: Path) -> None:
 
 
 def test_groups_are_evaluated_at_one_cost(folder: Path) -> None:
-    result = by_group("--client", "site")
-    assert result.exit_code == 0
+    result = succeeded(by_group("--client", "site"))
     lines = dict(line.split("  ", 1) for line in result.output.splitlines() if "  " in line)
     assert {"east", "west", "spread"} <= lines.keys()
     assert "epsilon 1 in all, label adjacency" in lines["privacy spent"]

@@ -29,8 +29,7 @@ def content(line: str, files: Sequence[str] = FILES) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("folder")
 def test_the_default_says_what_it_chose_which_can_be_pasted_and_depends_on_no_label() -> None:
-    result = run("--epsilon 1 --seed 1 --json=first.json")
-    assert result.exit_code == 0, result.stderr
+    result = terminal.succeeded(run("--epsilon 1 --seed 1 --json=first.json"))
     for part in ("chosen", "3 clients", "at most 5,000 records", "taken to be public"):
         assert part in result.stdout
     first = json.loads(Path("first.json").read_text())
@@ -59,8 +58,7 @@ def test_a_trust_decides(folder: Path) -> None:
 
 @pytest.mark.parametrize("word", ["ScoreHistogram", "score_histogram", "SCORE-HISTOGRAM"])
 def test_a_protocol_is_named_in_any_spelling(folder: Path, word: str) -> None:
-    result = run(f"--protocol {word} --epsilon 1 --height 4 --seed 1")
-    assert result.exit_code == 0, result.stderr
+    result = terminal.succeeded(run(f"--protocol {word} --epsilon 1 --height 4 --seed 1"))
     assert result.stdout.split()[1] == "score-histogram"
 
 

@@ -18,12 +18,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from tacit import __version__
+from tacit import Adjacency, Cost, Ledger, __version__
 from tacit.crypto.identities import Identity
 from tacit.ledger import entries
 from tacit.ledger.entries import Entry
-from tacit.ledger.ledger import Ledger
-from tacit.privacy.cost import Adjacency, Cost
 from tacit.running.deployment import door, inviting, keys, probing, site
 from tacit.running.deployment.flower_programs import programs
 from tacit.running.deployment.site import take_roster

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from click.testing import Result
 
-from tacit.ledger.ledger import Ledger
-from tacit.privacy.cost import Adjacency
+from tacit import Adjacency, Ledger
 from tacit.protocol.mpc import MPCError
 from tacit.running.evaluating import HERE, IDEAL
 from tests import terminal
@@ -56,8 +55,7 @@ def test_real_clients_pay_before_they_compute_together(tmp_path: Path) -> None:
     """A limit of 2 bears one run at epsilon 2, and not a second."""
     pytest.importorskip("spu.libspu", reason="joint computations need SPU")
     options = books(tmp_path, 2.0, Adjacency.REPLACE)
-    result = run(tmp_path, *PAIRS, *options)
-    assert result.exit_code == 0
+    result = terminal.succeeded(run(tmp_path, *PAIRS, *options))
     assert HERE in result.output
     assert IDEAL not in result.output
     again = run(tmp_path, *PAIRS, *options)

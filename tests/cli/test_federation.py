@@ -28,7 +28,7 @@ from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
 from tests.running.deployment.joining.studies import quick_codes
 from tests.running.deployment.processes import HOSPITALS
-from tests.terminal import content_of, run
+from tests.terminal import content_of, run, succeeded
 
 IDENTITY = re.compile(r"identity +([0-9a-f]{64})")
 CODE = re.compile(r"^code +(\S+)", re.MULTILINE)
@@ -154,8 +154,7 @@ def test_a_party_sees_what_joining_means(study: Path) -> None:
     """Scores out of range are told here, and are no reason to stay away."""
     records = study / "a" / "records.csv"
     records.write_text(records.read_text().replace("0.8", "80"))
-    result = run("join", "--check", study / "a" / "party.toml")
-    assert result.exit_code == 0, result.output
+    result = succeeded(run("join", "--check", study / "a" / "party.toml"))
     for words in (
         "plan centre, with no other party; a result needs 1",
         "protocol score-histogram (trust local",
@@ -226,8 +225,7 @@ def test_failures_and_requests_to_terminate_end_as_in_other_commands() -> None:
 def plan(tmp_path: Path) -> Path:
     centre = tmp_path / "centre"
     assert run("init", "--coordinator", "--parties", "a,b,c", centre).exit_code == 0
-    done = run("invite", centre / "plan.toml", "--server", "localhost:18443")
-    assert done.exit_code == 0, done.output
+    succeeded(run("invite", centre / "plan.toml", "--server", "localhost:18443"))
     return centre / "plan.toml"
 
 
@@ -235,8 +233,7 @@ def accepted(plan: Path, site: str) -> str:
     """The code that a site shows when it has accepted its invitation."""
     letter, home = plan.parent / "invitations" / f"{site}.json", plan.parents[1] / site
     (plan.parents[1] / "records.csv").write_text("score,label\n0.2,0\n0.8,1\n0.7,1\n")
-    done = run("accept", letter, home, "--records", plan.parents[1] / "records.csv")
-    assert done.exit_code == 0, done.output
+    done = succeeded(run("accept", letter, home, "--records", plan.parents[1] / "records.csv"))
     assert "epsilon 1; hides whether any one record is in the data at all" in said(done)
     return matched(CODE, done)
 
@@ -244,8 +241,9 @@ def accepted(plan: Path, site: str) -> str:
 def admitted(plan: Path, sites: str = "abc") -> str:
     """The code of the roster, once these sites are admitted too."""
     codes = [f"--code={site}={accepted(plan, site)}" for site in sites]
-    done = run("admit", plan, *codes, *(plan.parents[1] / site / "answer.json" for site in sites))
-    assert done.exit_code == 0, done.output
+    done = succeeded(
+        run("admit", plan, *codes, *(plan.parents[1] / site / "answer.json" for site in sites))
+    )
     known = Plan.read(plan).parties
     assert f"all {len(known)} sites are admitted; code of the roster: " in done.output
     assert len({party.key for party in known}) == len(known)

@@ -18,7 +18,7 @@ from tacit.cli.plugins import SUMMARIES, plugin_names
 from tacit.cli.shell import prepare_help
 from tests.cli.examples import example_files
 from tests.running.deployment.joining.studies import quick_codes
-from tests.terminal import run
+from tests.terminal import run, succeeded
 
 
 def examples(command: click.Command) -> list[str]:
@@ -76,8 +76,7 @@ def test_a_command_used_alone_knows_both_names_of_help(command: click.Command) -
     assert known is not None and known.opts == ["-h", "--help"]
     unused._help_option = None
     for option in ("--help", "-h"):
-        result = CliRunner().invoke(unused, [option])
-        assert result.exit_code == 0, result.output
+        succeeded(CliRunner().invoke(unused, [option]))
 
 
 FEDERATION = (
@@ -132,8 +131,7 @@ def test_the_examples_run(documented: Path, line: str) -> None:
     """An audit draws fewer numbers here: ``tests/cli/test_audit.py`` is about what it finds."""
     command, _, _ = line.partition(" > ")
     fewer = ["--quick"] if command.startswith("tacit audit ") else []
-    result = run(*shlex.split(command)[1:], *fewer)
-    assert result.exit_code == 0, result.stderr
+    result = succeeded(run(*shlex.split(command)[1:], *fewer))
     assert result.stdout
 
 

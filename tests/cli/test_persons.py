@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.terminal import content_of, run
+from tests.terminal import content_of, run, succeeded
 
 
 def test_persons_at_two_clients_are_on_the_screen_and_not_in_the_result(folder: Path) -> None:
     options = ["--protocol", "dpauc", "--epsilon", 1, "--person", "patient", "--json"]
     Path("more.csv").write_text("score,label,patient\n0.2,0,0\n0.9,1,9999\n")
-    done = run("evaluate", "visits.csv", "more.csv", *options)
-    assert done.exit_code == 0
+    done = succeeded(run("evaluate", "visits.csv", "more.csv", *options))
     assert "1 person with records at two clients or more" in done.stderr
     assert "two clients or more" not in done.stdout
 

@@ -12,6 +12,7 @@ import pytest
 
 from tacit.cli import main, plugins
 from tacit.cli.plugins import GROUP, INSTALLABLE
+from tests import known
 from tests.terminal import refusal_of, run
 
 MODULE = """
@@ -71,10 +72,8 @@ def test_a_plugin_is_imported_only_where_it_is_shown_or_run(folder: Path) -> Non
 def test_our_command_comes_before_one_of_the_same_name(folder: Path) -> None:
     installed(folder, "tacit-extra", evaluate="tacit_extra:extra")
     context = click.Context(main)
-    command = main.get_command(context, "evaluate")
-    assert command is not None
-    assert command.callback is not None
-    assert command.callback.__module__ == "tacit.cli.evaluate"
+    command = known(main.get_command(context, "evaluate"))
+    assert known(command.callback).__module__ == "tacit.cli.evaluate"
     assert main.list_commands(context).count("evaluate") == 1
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import tacit
-from tests.terminal import content_of, refusal_of, run
+from tests.terminal import content_of, refusal_of, run, succeeded
 
 FEDAUC = ("--protocol", "fedauc", "--epsilon", 1, "--no-exact")
 FILES = ("north.csv", "south.csv")
@@ -35,8 +35,7 @@ def test_a_result_becomes_a_page(folder: Path) -> None:
     assert made["simulation"] is False
     assert made["time"].endswith("Z")
     assert made["software"]["tacit"] == tacit.__version__
-    result = run("report", "first.json", "-o", "page.html", "--title", "A <b>title</b>")
-    assert result.exit_code == 0
+    result = succeeded(run("report", "first.json", "-o", "page.html", "--title", "A <b>title</b>"))
     assert result.stdout == "Report: page.html\n"
     page = Path("page.html").read_text()
     assert "<title>A &lt;b&gt;title&lt;/b&gt;</title>" in page
@@ -67,8 +66,7 @@ def test_clients_names_are_left_out_on_request(folder: Path) -> None:
 def test_metadata_goes_to_standard_output_or_to_a_file(folder: Path) -> None:
     evaluated("first.json")
     card = ("report", "first.json", "--format", "model-index", "--title", "risk")
-    shown = run(*card, "--task", "text-classification")
-    assert shown.exit_code == 0
+    shown = succeeded(run(*card, "--task", "text-classification"))
     assert shown.stdout.startswith("model-index:\n- name: risk\n")
     assert "type: text-classification" in shown.stdout
     assert run(*card, "-o", "card.yaml").stdout == "Metadata: card.yaml\n"

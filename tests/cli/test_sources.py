@@ -15,7 +15,7 @@ from tacit.data.engines.connections import DuckDBEngine
 from tacit.data.engines.pieces import ConstantTable
 from tests.cli.examples import counts_file
 from tests.data.engines.test_duckdb import parts, table
-from tests.terminal import content_of, run
+from tests.terminal import content_of, run, succeeded
 
 HISTOGRAM = ("--protocol", "score-histogram", "--epsilon", "1")
 
@@ -24,8 +24,7 @@ def test_the_statement_and_its_counts(tmp_path: Path) -> None:
     parts(tmp_path, table(), 1)
     records, counts = tmp_path / "part-0.parquet", tmp_path / "counts.csv"
     counts_file(records, counts)
-    made = run("evaluate", "--counts", counts, *HISTOGRAM, "--seed", 1, "--json")
-    assert made.exit_code == 0, made.output
+    made = succeeded(run("evaluate", "--counts", counts, *HISTOGRAM, "--seed", 1, "--json"))
     assert "counts answer one round: score-histogram runs in its form" in made.stderr
     alone = content_of("evaluate", records, "--height", 10, *HISTOGRAM, "--seed", 1)
     assert json.loads(made.stdout)["auc"]["value"] == alone["auc"]["value"]

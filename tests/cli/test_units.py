@@ -24,7 +24,7 @@ from tacit.protocol.conversation import Protocol
 from tacit.protocol.registry import protocol_kinds
 from tacit.protocol.settings import known_settings
 from tacit.running.session.party_file import PartyFile
-from tests.terminal import content_of, refusal_of, run
+from tests.terminal import content_of, refusal_of, run, succeeded
 
 FEDAUC = ("--protocol", "fedauc", "--epsilon", "8", "--seed", "1")
 HISTOGRAM = ("--protocol", "score-histogram", "--epsilon", "8", "--seed", "1")
@@ -100,8 +100,7 @@ def test_clients_of_one_file_are_named_by_the_server_that_sees_their_scores() ->
 
 @pytest.mark.usefixtures("folder")
 def test_doubts_stay_on_the_screen_and_out_of_the_result() -> None:
-    result = run("evaluate", "south.csv", "--unit", "percent", *FEDAUC, "--json")
-    assert result.exit_code == 0
+    result = succeeded(run("evaluate", "south.csv", "--unit", "percent", *FEDAUC, "--json"))
     assert result.stderr == (
         "tacit: warning: south.csv is read as percent, and all of its scores are from 0 to 1\n"
     )
@@ -114,8 +113,7 @@ def test_real_numbers_need_bounds_where_clients_compare_them_together() -> None:
     refused = refusal_of(run("evaluate", *FILES, "--unit", "real", *hidden))
     assert "takes scores from 0 to 1, got the unit 'real'" in refused
     assert "--rescale LOW HIGH" in refused
-    mapped = run("evaluate", *FILES, "--unit", "real", "--rescale", "0", "100", *hidden)
-    assert mapped.exit_code == 0, mapped.stderr
+    succeeded(run("evaluate", *FILES, "--unit", "real", "--rescale", "0", "100", *hidden))
 
 
 @pytest.mark.parametrize("unit", ["", *UNITS])

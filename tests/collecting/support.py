@@ -14,12 +14,9 @@ import numpy as np
 from tacit.collecting.campaign import Terms, stage_query
 from tacit.collecting.folder import Folder, StoredReports, parts_of_batch
 from tacit.collecting.log import DIGEST_PREFIX, Disk, Report
-from tacit.data.clients import Clients
 from tacit.local import turns
-from tacit.privacy.noise import NoiseSource, SimulatedNoise
-from tacit.protocol.conversation import ClientState, Query
+from tacit.protocol import Clients, ClientState, NoiseSource, Query, SimulatedNoise, protocol_of
 from tacit.protocol.devices import Payloads
-from tacit.protocol.registry import protocol_of
 
 LOCAL_TREE: tuple[str, dict[str, Any]] = (
     "score-histogram",

@@ -24,11 +24,10 @@ from tacit.collecting.folder import Folder, sealed_payloads, serial_of, write_ba
 from tacit.collecting.log import Disk, Log
 from tacit.crypto.identities import Identity
 from tacit.privacy import exact
-from tacit.privacy.noise import SimulatedNoise, SystemNoise
 from tacit.privacy.shuffling import shuffled_epsilon
-from tacit.protocol.conversation import ClientState, Query
+from tacit.protocol import ClientState, Query, SimulatedNoise, SystemNoise, protocol_of
 from tacit.protocol.devices import Payloads, influences_of
-from tacit.protocol.registry import protocol_of
+from tests import known
 from tests.collecting.support import (
     DOUBLE,
     LOCAL_TREE,
@@ -40,7 +39,7 @@ from tests.collecting.support import (
     records_of,
     terms_of,
 )
-from tests.terminal import run
+from tests.terminal import run, succeeded
 
 TOML = """
 name = "a trial"
@@ -274,14 +273,12 @@ def sealed_folder(path: Path, sizes: tuple[int, ...]) -> Folder:
 
 
 def estimated(folder: Folder, *options: str) -> str:
-    outcome = run("collect", "estimate", folder.path, *options)
-    assert outcome.exit_code == 0, outcome.output
+    outcome = succeeded(run("collect", "estimate", folder.path, *options))
     return outcome.output
 
 
 def test_the_smallest_batch_and_its_honest_reports_count() -> None:
-    found = campaign.shuffled_of(terms_of(), [5000, 4000, 9000], 0.5)
-    assert found is not None
+    found = known(campaign.shuffled_of(terms_of(), [5000, 4000, 9000], 0.5))
     assert (found.batches, found.reports, found.least) == (3, 18_000, 4000)
     bound = shuffled_epsilon(2.0, 2000, campaign.DELTA)
     assert bound < found.epsilon < 1.05 * bound
@@ -297,8 +294,7 @@ def test_a_guarantee_is_said_of_one_stage_without_public_labels(name: str) -> No
 
 
 def test_a_batch_of_few_has_the_local_guarantee() -> None:
-    found = campaign.shuffled_of(terms_of(), [1, 10_000])
-    assert found is not None
+    found = known(campaign.shuffled_of(terms_of(), [1, 10_000]))
     assert found.epsilon == pytest.approx(2.0, rel=1e-5)
     assert found.epsilon <= 2.0
 

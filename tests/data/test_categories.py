@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.data.categories import Categories, Groups
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
 from tacit.data.reading import read, read_with_groups
+from tacit.protocol import Clients, DataError
+from tests import known
 from tests.federations import federations
 
 
@@ -24,30 +24,24 @@ def clients_of_three() -> Clients:
     return Clients.from_classes(scores, ["c", "a", "b", "a"], "abc", ["n", "s", "n", "s"])
 
 
-def known(clients: Clients) -> Categories:
-    assert clients.categories is not None
-    return clients.categories
-
-
 def test_categories_follow_their_records() -> None:
     clients = clients_of_three()
-    assert known(clients).of_record.tolist() == [2, 1, 0, 0]
-    scores = known(clients.part(1, 2)).scores
-    assert scores is not None
+    assert known(clients.categories).of_record.tolist() == [2, 1, 0, 0]
+    scores = known(known(clients.part(1, 2).categories).scores)
     assert (12 * scores[:, 0]).round().tolist() == [3, 9]
     both = Clients.concatenate([clients.part(0, 1), clients.part(1, 2)])
-    assert known(both).of_record.tolist() == [2, 1, 0, 0]
+    assert known(both.categories).of_record.tolist() == [2, 1, 0, 0]
     blank = np.zeros(4)
-    dealt = Clients.split(np.arange(4.0), blank, 2, seed=1, categories=known(clients))
-    expected = known(clients).of_record[dealt.scores.astype(int)]
-    assert known(dealt).of_record.tolist() == expected.tolist()
+    dealt = Clients.split(np.arange(4.0), blank, 2, seed=1, categories=known(clients.categories))
+    expected = known(clients.categories).of_record[dealt.scores.astype(int)]
+    assert known(dealt.categories).of_record.tolist() == expected.tolist()
 
 
 def test_counted_records_keep_their_categories() -> None:
     made = Categories.of_values("ab", ["a", "b", "b"])
     clients = Clients.from_arrays([0.1, 0.2, 0.3], [0, 1, 1], persons=["p", "p", "q"])
     chosen, inside = clients.with_categories(made).counted(1, bytes(32))
-    assert known(chosen).of_record.tolist() == made.of_record[inside].tolist()
+    assert known(chosen.categories).of_record.tolist() == made.of_record[inside].tolist()
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data.categories import Categories
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
 from tacit.data.persons import as_persons
+from tacit.protocol import Clients, DataError
 
 
 def refused(message: str) -> Any:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.data.columns import MissingWarning, Records, dealt_out, left_out_records
+from tests import known
 
 ROWS = "score,label,site\n0.5,1,a\n,1,a\n0.7,,b\nNA,nan,b\n0.2,0,b\n0.1, null ,a\n"
 
@@ -26,8 +27,7 @@ def written(folder: Path, text: str = ROWS, name: str = "north.csv") -> Path:
 
 def left_out_of(clients: tacit.Clients) -> list[list[int]]:
     """How many records of each client lacked a score, and how many only a label."""
-    assert clients.left_out is not None
-    return [list(map(int, counts)) for counts in clients.left_out]
+    return [list(map(int, counts)) for counts in known(clients.left_out)]
 
 
 def test_incomplete_records_are_left_out_and_counted_by_what_they_lack(tmp_path: Path) -> None:
@@ -102,7 +102,6 @@ def test_counts_agree_with_a_loop(dropped: list[tuple[int, int]]) -> None:
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(1, 7))
 def test_dealing_keeps_totals(first: int, second: int, clients: int) -> None:
-    dealt = dealt_out(np.array([[first], [second]]), clients)
-    assert dealt is not None
+    dealt = known(dealt_out(np.array([[first], [second]]), clients))
     assert dealt.sum(axis=1).tolist() == [first, second]
     assert np.ptp(dealt, axis=1).max() <= 1

@@ -17,12 +17,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from tacit.data.categories import Groups
+from tacit import Groups, read, read_with_groups
 from tacit.data.checking import WEIGHTED
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
 from tacit.data.persons import SEED_BYTES, PersonWarning, as_persons, counted
-from tacit.data.reading import read, read_with_groups
+from tacit.protocol import Clients, DataError
 
 VISITS = st.lists(st.integers(0, 4), min_size=1, max_size=30)
 

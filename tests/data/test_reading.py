@@ -21,10 +21,9 @@ from hypothesis import strategies as st
 
 from tacit.data import columns as decoding
 from tacit.data import tables
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
 from tacit.data.form import DROPPED
 from tacit.data.reading import read
+from tacit.protocol import Clients, DataError
 
 MIB = 1 << 20
 GOOD = "score,label\n0.2,0\n0.9,1\n"

@@ -11,19 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit import DataError, evaluate, read
-from tacit.data.clients import Clients
-from tacit.data.ragged import Ragged
-from tacit.data.scales import (
-    MAX_FALSE_ALARM,
-    ScaleDifference,
-    ScaleWarning,
-    clients_apart,
-    files_apart,
-)
-from tacit.protocols.baselines import ExactAUC
-from tacit.protocols.dpauc import DPAUC
-from tacit.protocols.fedauc.protocol import FedAUC
+from tacit import DPAUC, DataError, ExactAUC, FedAUC, ScaleWarning, evaluate, read
+from tacit.data.scales import MAX_FALSE_ALARM, ScaleDifference, clients_apart, files_apart
+from tacit.protocol import Clients, Ragged
 from tacit.running.evaluating import exact_auc
 
 

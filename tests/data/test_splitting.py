@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import hypergeom
 
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
 from tacit.data.splitting import binormal_scores, resample_scores
 from tacit.metrics.ranking import auc, auc_with_variance
+from tacit.protocol import Clients, DataError
 
 
 def alternating(records: Any) -> Any:

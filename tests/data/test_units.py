@@ -9,14 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import Clients, DataError
+from tacit.data import units
 from tacit.data.scales import in_unit, rescale
-from tacit.data.units import (
-    MAX_LOG_ODDS,
-    RANGES,
-    UNITS,
-    are_convertible,
-    converted,
-)
 
 CONVERTIBLE = ("probability", "percent", "log-odds")
 probabilities = st.floats(0, 1)
@@ -27,7 +21,7 @@ def told(values: Any, unit: str) -> Any:
     p = np.asarray(values, dtype=np.float64)
     with np.errstate(divide="ignore"):
         made = {"probability": p, "percent": 100 * p, "log-odds": np.log(p / (1 - p))}
-    return np.clip(made[unit], -MAX_LOG_ODDS, MAX_LOG_ODDS)
+    return np.clip(made[unit], -units.MAX_LOG_ODDS, units.MAX_LOG_ODDS)
 
 
 @pytest.mark.parametrize("own", CONVERTIBLE)
@@ -35,40 +29,41 @@ def told(values: Any, unit: str) -> Any:
 def test_what_one_unit_says_another_says_too(own: Any, wanted: Any) -> None:
     p = np.array([0.0, 1e-3, 0.25, 0.5, 0.9, 1.0])
     np.testing.assert_allclose(
-        converted(told(p, own), own, wanted), told(p, wanted), rtol=1e-12, atol=1e-12
+        units.converted(told(p, own), own, wanted), told(p, wanted), rtol=1e-12, atol=1e-12
     )
 
 
 def test_units_that_say_different_things_are_not_converted() -> None:
     for own, wanted in (("real", "percent"), ("log-odds", "real")):
         with pytest.raises(ValueError, match=f"scores in {own} cannot be converted to {wanted}"):
-            converted([0.5], own, wanted)
+            units.converted([0.5], own, wanted)
 
 
 @pytest.mark.parametrize(
-    ("own", "wanted"), [pair for pair in product(UNITS, UNITS) if are_convertible(*pair)]
+    ("own", "wanted"),
+    [pair for pair in product(units.UNITS, units.UNITS) if units.are_convertible(*pair)],
 )
 @given(st.lists(st.floats(-800, 800), min_size=2, max_size=20))
 def test_conversion_never_turns_an_order_round(own: Any, wanted: Any, values: Any) -> None:
-    made = converted(np.sort(values), own, wanted)
+    made = units.converted(np.sort(values), own, wanted)
     assert np.all(np.diff(made) >= 0)
     assert np.all(np.isfinite(made))
-    low, high = RANGES[wanted]
+    low, high = units.RANGES[wanted]
     assert own == wanted or np.all((made >= low) & (made <= high))
 
 
 @given(st.lists(probabilities, min_size=2, max_size=20, unique=True))
 def test_log_odds_keep_both_ends_apart(values: Any) -> None:
     """0 and 1 stay below and above all other doubles."""
-    converted_scores = converted([0.0, *values, 1.0], "probability", "log-odds")
-    assert converted_scores[0] == -MAX_LOG_ODDS
-    assert converted_scores[-1] == MAX_LOG_ODDS
+    converted_scores = units.converted([0.0, *values, 1.0], "probability", "log-odds")
+    assert converted_scores[0] == -units.MAX_LOG_ODDS
+    assert converted_scores[-1] == units.MAX_LOG_ODDS
     inner = converted_scores[1:-1][(np.array(values) > 0) & (np.array(values) < 1)]
-    assert np.all(np.abs(inner) < MAX_LOG_ODDS)
+    assert np.all(np.abs(inner) < units.MAX_LOG_ODDS)
 
 
 def test_an_unknown_word_is_no_unit() -> None:
-    assert not are_convertible("permille", "permille")
+    assert not units.are_convertible("permille", "permille")
 
 
 @pytest.mark.parametrize(

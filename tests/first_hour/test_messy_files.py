@@ -11,13 +11,11 @@ import pytest
 from click.testing import Result
 from pyarrow.feather import write_feather
 
+from tacit import FileForm, read
 from tacit.cli.preparing import PROBLEMS
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
-from tacit.data.form import FileForm
-from tacit.data.reading import read
+from tacit.protocol import Clients, DataError
 from tests.first_hour.messy import ALL, LABELS, SCORES, YES, Messy, replaced, text, worded
-from tests.terminal import content_of, in_python, refusal_of, run
+from tests.terminal import content_of, in_python, refusal_of, run, succeeded
 
 NOTE = "note: "
 
@@ -56,8 +54,7 @@ def test_what_a_check_says_and_that_its_options_read_the_records(messy: Messy) -
     clients = read_with([messy.name], messy.options)
     np.testing.assert_array_equal(clients.scores, messy.scores)
     np.testing.assert_array_equal(clients.labels, messy.labels)
-    said = check(messy.name, *messy.options)
-    assert said.exit_code == 0, said.output
+    succeeded(check(messy.name, *messy.options))
 
 
 def test_all_problems_of_all_files_are_said_at_once() -> None:
@@ -192,8 +189,7 @@ def test_a_process_that_checked_broken_files_ends_by_itself() -> None:
 def test_records_without_a_value_are_left_out_and_noted_where_that_is_asked_for() -> None:
     scores = replaced(replaced(SCORES, 6, "n/d"), 9, "")
     Path("a.csv").write_text(text(replaced(LABELS, 7, "NA"), scores))
-    said = check("a.csv", "--missing", "drop")
-    assert said.exit_code == 0
+    said = succeeded(check("a.csv", "--missing", "drop"))
     assert said.stdout.splitlines()[1:] == [
         "  note: left out: line 7: column 'score' has no value: 'n/d' (2 rows)",
         "  note: left out: line 8: column 'label' has no value: 'NA' (1 row)",

@@ -17,9 +17,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from tacit import Adjacency, Cost, Ledger
 from tacit.ledger.entries import Entry, LimitError, request_digest
-from tacit.ledger.ledger import Ledger
-from tacit.privacy.cost import Adjacency, Cost
 
 DATASET = "registry"
 QUARTER = Cost(0.25, adjacency=Adjacency.RECORD)

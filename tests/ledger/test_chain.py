@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
+from tacit import Adjacency, Cost, Ledger
 from tacit.ledger.entries import COLUMNS, LedgerError
-from tacit.ledger.ledger import Ledger
-from tacit.privacy.cost import Adjacency, Cost
 from tests.ledger.children import entry
 
 ENTRIES = 6

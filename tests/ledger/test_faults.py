@@ -13,9 +13,8 @@ from typing import Any
 
 import pytest
 
+from tacit import Adjacency, Cost, Ledger
 from tacit.ledger.entries import LedgerError
-from tacit.ledger.ledger import Ledger
-from tacit.privacy.cost import Adjacency, Cost
 from tests.ledger.children import entry
 
 ROOT = Path(__file__).parents[2]

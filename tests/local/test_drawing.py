@@ -12,15 +12,13 @@ import pytest
 
 from tacit.arrays import Floats
 from tacit.collecting.campaign import concluded
-from tacit.data.errors import DataError
 from tacit.data.reading import RecordFiles
 from tacit.local import drawing as module
 from tacit.local.drawing import Drawing, evaluate_one_record_clients
 from tacit.local.summing import in_processes
 from tacit.metrics.ranking import auc
-from tacit.privacy.noise import SimulatedNoise
+from tacit.protocol import DataError, SimulatedNoise, protocol_of
 from tacit.protocol.devices import ReportsByInput
-from tacit.protocol.registry import protocol_of
 from tests.collecting import support
 
 CASES = (*support.SINGLE, *support.DOUBLE)

@@ -24,9 +24,8 @@ from tacit.local.paired.kernels import Gini
 from tacit.local.ustatistic.kernels import Own
 from tacit.metrics.cells.score_scale import PROBABILITY
 from tacit.privacy.bounded import SlidingWindow
-from tacit.privacy.noise import NoiseSource, SimulatedNoise
+from tacit.protocol import NoiseSource, ServerResult, SimulatedNoise
 from tacit.protocols.published.ustatistics import PublishedHierarchicalAUC, PublishedUStatistic
-from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.testing.checks import deviation_and_coverage
 from tests.federations import binormal_clients

@@ -12,12 +12,10 @@ import pytest
 import scipy.special
 import scipy.stats
 
-from tacit import Clients, DataError, binormal_scores, evaluate
+from tacit import Clients, DataError, TwoRoundAUC, UStatistic, binormal_scores, evaluate
 from tacit.local.hierarchical.protocol import HierarchicalAUC
 from tacit.local.paired.protocol import PairedUStatistic
-from tacit.local.two_round.protocol import TwoRoundAUC
 from tacit.local.ustatistic.kernels import Area, Collision, Range, Scaled
-from tacit.local.ustatistic.protocol import UStatistic
 from tacit.metrics.cells.score_scale import EVEN, PROBABILITY
 from tacit.running.evaluating import exact_auc, repeat_results
 

@@ -19,11 +19,10 @@ import pytest
 
 from tacit.collecting.campaign import concluded, stage_query
 from tacit.data.engines import adding
-from tacit.data.errors import DataError
 from tacit.data.reading import RecordFiles
 from tacit.local import summing
 from tacit.local.drawing import evaluate_one_record_clients
-from tacit.privacy.noise import SimulatedNoise
+from tacit.protocol import DataError, SimulatedNoise
 from tacit.protocol.devices import Payloads
 from tests.collecting.support import DOUBLE, SINGLE, all_payloads, in_memory, records_of, terms_of
 

@@ -17,6 +17,7 @@ from tacit import binormal_scores
 from tacit.arrays import Floats
 from tacit.metrics import functional, logistic, operating_points
 from tacit.results.measures import smooth_calibration
+from tests import known
 
 CELLS = 16
 MIDDLES = (np.arange(CELLS) + 0.5) / CELLS
@@ -40,11 +41,6 @@ def records(counts: Floats, places: Floats = MIDDLES) -> tuple[Floats, NDArray[n
     whole = counts.astype(np.int64)
     scores = np.concatenate([np.repeat(places, row) for row in whole])
     return scores, np.repeat([1, 0], whole.sum(axis=1))
-
-
-def known(figure: functional.Functional | None) -> functional.Functional:
-    assert figure is not None
-    return figure
 
 
 FIGURES: dict[str, Callable[[Floats], functional.Functional]] = {

@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from tacit.arrays import Floats
 from tacit.metrics.logistic import calibration_line
+from tests import known
 
 ODDS = np.linspace(-4, 4, 33)
 
@@ -26,8 +27,7 @@ def silent(weights: Floats) -> float:
 
 def test_without_noise_the_line_is_that_of_logistic_regression() -> None:
     positives, negatives = counts(0.3, 0.8)
-    line = calibration_line(ODDS, positives, negatives, silent)
-    assert line is not None
+    line = known(calibration_line(ODDS, positives, negatives, silent))
     intercept, slope = line
     fitted = LogisticRegression(C=np.inf, tol=1e-10).fit(
         np.tile(ODDS, 2)[:, np.newaxis],
@@ -45,8 +45,7 @@ def test_without_noise_the_line_is_that_of_logistic_regression() -> None:
 def test_the_error_by_noise_is_the_stated_one(factor: float) -> None:
     """400 repetitions know a standard deviation to 3.5 %: 15 % off is 4 errors."""
     positives, negatives = counts(0.3, 0.8)
-    exact = calibration_line(ODDS, positives, negatives, silent)
-    assert exact is not None
+    exact = known(calibration_line(ODDS, positives, negatives, silent))
     rng, deviation = np.random.default_rng(3), 12.0
     errors = []
     for _ in range(400):
@@ -54,8 +53,7 @@ def test_the_error_by_noise_is_the_stated_one(factor: float) -> None:
             each + factor * deviation * rng.normal(size=ODDS.size)
             for each in (positives, negatives)
         )
-        line = calibration_line(ODDS, first, second, lambda w: deviation**2 * float(w @ w))
-        assert line is not None
+        line = known(calibration_line(ODDS, first, second, lambda w: deviation**2 * float(w @ w)))
         errors.append(
             [(a.value - b.value) / a.privacy_error for a, b in zip(line, exact, strict=True)]
         )

@@ -15,8 +15,8 @@ import tacit.protocol as tp
 from tacit.cli import main
 from tacit.metrics.ranking import auc
 from tacit.planning.planner import choose, plan
+from tests import known
 from tests.classified import breakdown_of
-from tests.planning.test_planner import recommended
 
 THREE = tp.Scenario(6_000, 2_000, 10, 1.0, 3)
 NAMES = THREE.class_names
@@ -56,8 +56,8 @@ def test_every_trust_that_gives_it_plans_the_macro_auc(trust: str, name: str) ->
     assert made.metric == "macro AUC"
     assert made.scenario.positives == 10_000
     assert made.meets_target
-    assert recommended(made).protocol.name == name
-    assert recommended(made).protocol.settings["classes"] == list(NAMES)
+    assert known(made.recommended).protocol.name == name
+    assert known(made.recommended).protocol.settings["classes"] == list(NAMES)
     assert made.to_dict()["classes"] == 3
     assert "3 classes of about 10,000" in str(made)
     assert f"--scores COLUMN,... --label COLUMN --protocol {name}" in str(made.command)

@@ -22,6 +22,7 @@ from tacit.protocols.histogram.figure_forecast import ece_of, precision_of
 from tacit.protocols.histogram.forecast import tree_forecast
 from tacit.protocols.published.fhe.packing import cumulative_counts
 from tacit.results.measures.computing import Measures
+from tests import known
 from tests.results.measures.test_distances import distance
 
 FEW, LONE = Scenario(3000, 900, 10, 1.0), Scenario(3000, 900, 3000, 3.0)
@@ -62,9 +63,7 @@ def predicted(
     protocol: tacit.Protocol, scenario: Scenario, metric: Metric | None = None
 ) -> Forecast:
     """Of the protocol's figure, or of another metric, where scores have the even shape."""
-    forecast = protocol.forecast(scenario, EVEN, metric or Metric.of_figure(protocol.figure))
-    assert forecast is not None
-    return forecast
+    return known(protocol.forecast(scenario, EVEN, metric or Metric.of_figure(protocol.figure)))
 
 
 def measured(protocol: tacit.Protocol, scenario: Scenario, sets: int, times: int) -> float:
@@ -252,8 +251,7 @@ def test_measures_are_predicted_as_results_state_them() -> None:
 
 def measures_of(result: tacit.Evaluation) -> Measures:
     """Its measures at the decision 0.2."""
-    assert result.histogram is not None
-    return Measures.of(result.histogram, (0.2,))
+    return Measures.of(known(result.histogram), (0.2,))
 
 
 @pytest.mark.parametrize(

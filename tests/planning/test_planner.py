@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.planning.planner import choose, plan, rounded_up
-from tacit.planning.result import Candidate, Plan, best_of
+from tacit.planning.result import Plan, best_of
 from tacit.privacy.cost import Adjacency
 from tacit.protocol.registry import needed_settings, options_of, protocol_of
 from tacit.protocol.scenario import Scenario, plausible_shapes
 from tacit.protocol.settings import changed_settings
+from tests import known
 
 NAMES = {
     "each": {"dpauc", "published-dpauc", "score-histogram", "two-round-auc", "ustatistic"},
@@ -34,12 +35,6 @@ NAMES = {
 
 
 TRUSTS = tuple(NAMES)
-
-
-def recommended(made: Plan) -> Candidate:
-    """What a plan recommends, where it recommends something."""
-    assert made.recommended is not None
-    return made.recommended
 
 
 @pytest.fixture(scope="module")
@@ -71,26 +66,25 @@ def test_every_trust_offers_its_protocols_with_all_that_is_promised(
 
 def test_the_recommended_protocol_runs_as_it_is() -> None:
     """And errs by less than 6 of its predicted errors."""
-    prediction = recommended(plan(5_000, 1_500, 10, 1.0, "secure-sum", auc_guess=0.8))
+    prediction = known(plan(5_000, 1_500, 10, 1.0, "secure-sum", auc_guess=0.8).recommended)
     scores, labels = tacit.binormal_scores(1_500, 3_500, 0.8, seed=0)
     clients = tacit.Clients.split(scores, labels, clients=10, seed=0)
     result = tacit.evaluate(clients, prediction.protocol, seed=1, exact=True)
-    assert result.exact is not None
-    assert abs(result.auc.value - result.exact) < 6 * prediction.forecast.error
+    assert abs(result.auc.value - known(result.exact)) < 6 * prediction.forecast.error
 
 
 def test_labels_alone_are_not_preferred_to_whole_records() -> None:
     """Public labels make a smaller error, but hide less."""
     local = plan(400_000, 40_000, 10, 1.0, "local")
-    assert recommended(local).adjacency is Adjacency.REPLACE
+    assert known(local.recommended).adjacency is Adjacency.REPLACE
     public = [own for own in local.candidates if own.adjacency is Adjacency.SCORE]
-    assert min(own.forecast.error for own in public) < recommended(local).forecast.error
+    assert min(own.forecast.error for own in public) < known(local.recommended).forecast.error
 
 
 def test_candidates_without_noise_come_last(plans: dict[str, Plan]) -> None:
     computed = plans["secure-sum"]
     assert computed.candidates[-1].adjacency is None
-    assert recommended(computed).adjacency is not None
+    assert known(computed.recommended).adjacency is not None
 
 
 def test_fewer_rounds_are_preferred_at_nearly_equal_errors(plans: dict[str, Plan]) -> None:
@@ -130,8 +124,7 @@ def test_targets_are_met_with_the_epsilon_that_they_are_said_to_take(trust: str)
     private = [own for own in prediction.candidates if own.adjacency is not None]
     assert all(own.smallest_epsilon is None for own in prediction.candidates if own not in private)
     for own in private[::2]:
-        assert own.smallest_epsilon is not None
-        again = plan(20_000, 6_000, 20_000, own.smallest_epsilon, trust, auc_guess=0.8)
+        again = plan(20_000, 6_000, 20_000, known(own.smallest_epsilon), trust, auc_guess=0.8)
         same = next(other for other in again.candidates if other.title == own.title)
         assert 0.7 < same.forecast.error / 0.02 < 1.1, own.title
 
@@ -139,11 +132,10 @@ def test_targets_are_met_with_the_epsilon_that_they_are_said_to_take(trust: str)
 def test_fewer_records_are_found_where_there_are_too_many() -> None:
     prediction = plan(100_000, 30_000, 10, 1.0, "secure-sum", target=0.01)
     assert prediction.meets_target
-    records = recommended(prediction).fewest_records
-    assert records is not None
+    records = known(known(prediction.recommended).fewest_records)
     assert records < 100_000
     again = plan(records, round(0.3 * records), 10, 1.0, "secure-sum")
-    assert 0.7 < recommended(again).forecast.error / 0.01 < 1.1
+    assert 0.7 < known(again.recommended).forecast.error / 0.01 < 1.1
 
 
 def test_an_unmet_target_says_what_it_takes() -> None:
@@ -172,8 +164,8 @@ def test_a_plan_of_what_cannot_be_is_refused(asked: dict[str, Any], said: str) -
 @pytest.mark.parametrize("metric", ["precision@0.3", "ece"])
 def test_histograms_are_planned_for_other_figures(metric: str) -> None:
     prediction = plan(20_000, 4_000, 10, 1.0, "secure-sum", metric=metric, auc_guess=0.8)
-    assert recommended(prediction).protocol.settings["aim"] == "report"
-    assert 0 < recommended(prediction).forecast.error < 0.05
+    assert known(prediction.recommended).protocol.settings["aim"] == "report"
+    assert 0 < known(prediction.recommended).forecast.error < 0.05
 
 
 @pytest.mark.parametrize(
@@ -202,7 +194,7 @@ def test_a_rounded_number_is_at_most_two_and_a_half_times_as_large(records: int)
 
 
 def test_the_choice_is_that_of_the_plan_with_the_rounded_number() -> None:
-    planned = recommended(plan(50_000, 5_000, 10, 1.0, "secure-sum"))
+    planned = known(plan(50_000, 5_000, 10, 1.0, "secure-sum").recommended)
     chosen = choose(10, 20_001, 1.0)
     assert chosen == choose(10, 50_000, 1.0)
     assert chosen.protocol == planned.protocol

@@ -17,13 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from tacit.privacy import exact
-from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.distributions import staircase_inner_width
 from tacit.privacy.mechanisms.gaussian import DiscreteGaussian
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.laplace import DiscreteLaplace, Laplace, PolyaShare, Staircase
 from tacit.privacy.mechanisms.response import Bits, RandomisedResponse, UniformIntegers
-from tacit.privacy.noise import NoNoise, SystemNoise
+from tacit.protocol import Adjacency, Cost, NoNoise, SystemNoise
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 import tacit
-from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.shuffling import Shuffled
-from tacit.protocol.conversation import Protocol
+from tacit.protocol import Adjacency, Cost, Protocol
 from tacit.results.estimate import Estimate
 from tacit.results.run import LeftOut
 from tacit.results.saved.integrity import with_fingerprint

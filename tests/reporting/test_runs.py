@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import tacit
-from tacit.privacy.cost import Adjacency, Cost
-from tacit.protocol.conversation import Protocol
+from tacit.protocol import Adjacency, Cost, Protocol
 from tacit.protocol.registry import protocol_kinds
 from tacit.reporting.page import report
 from tacit.reporting.runs import LINE_CHARACTERS, RunPicture, run_picture
 from tacit.results.saved.reading import Result
+from tests import known
 from tests.reporting.examples import changed, content, result
 
 CASES: dict[str, Protocol] = {
@@ -31,9 +31,7 @@ def entry(protocol: Protocol) -> dict[str, Any]:
 
 
 def drawn(protocol: Protocol, **sizes: Any) -> RunPicture:
-    picture = run_picture(entry(protocol), "mark", **sizes)
-    assert picture is not None
-    return picture
+    return known(run_picture(entry(protocol), "mark", **sizes))
 
 
 def texts(picture: RunPicture, *kinds: str) -> list[str]:
@@ -93,8 +91,7 @@ def test_encrypted_runs_of_any_size_and_number_of_classes_are_drawn(
 ) -> None:
     classes = {} if name == "encrypted-auc" else {"classes": ["bird", "cat", "dog"]}
     settings = {"name": name, "most_records": bound, **classes}
-    picture = run_picture(settings, "mark", clients=clients, records=records)
-    assert picture is not None
+    picture = known(run_picture(settings, "mark", clients=clients, records=records))
     assert picture.rounds == 4
 
 

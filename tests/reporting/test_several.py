@@ -18,6 +18,7 @@ from tacit.reporting.page import report
 from tacit.results.saved.integrity import with_fingerprint
 from tacit.results.saved.reading import ComparedModels, GroupedResult, document_of, read_documents
 from tests.reporting.hostile import document
+from tests.terminal import succeeded
 
 
 @pytest.fixture(scope="module")
@@ -96,13 +97,11 @@ def test_results_comparisons_and_groups_share_a_page(
     for index, name in enumerate("abcd"):
         assert f'<a href="#r{index}"><bdi>{name}</bdi></a>' in page
         assert f'<article id="r{index}"' in page
-    out = CliRunner().invoke(main, ["report", *paths, "-o", str(tmp_path / "x.html")])
-    assert out.exit_code == 0, out.output
+    succeeded(CliRunner().invoke(main, ["report", *paths, "-o", str(tmp_path / "x.html")]))
     card = CliRunner().invoke(main, ["report", paths[2], "--format", "model-index"])
     assert card.exit_code == 2
     assert "only a page or a table takes it" in card.stderr
-    made = CliRunner().invoke(main, ["report", *paths, "--format", "md"])
-    assert made.exit_code == 0, made.output
+    made = succeeded(CliRunner().invoke(main, ["report", *paths, "--format", "md"]))
     for text in (
         r"c | AUC, n\<b>ew less old |",
         r"d | AUC, group we\<st |",

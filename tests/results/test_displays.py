@@ -14,9 +14,8 @@ from click.testing import CliRunner
 
 import tacit
 from tacit.cli import main
-from tacit.privacy.cost import Adjacency, Cost
+from tacit.protocol import Adjacency, Cost, Curve
 from tacit.results import displays as drawing
-from tacit.results.curves.curve import Curve
 from tacit.results.estimate import Estimate
 
 CLIENTS = tacit.Clients.split(*tacit.binormal_scores(400, 1600, 0.8, seed=0), clients=4, seed=0)

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit import Estimate
-from tacit.results.estimate import Interval
+from tacit import Estimate, Interval
 from tacit.results.parts import difference
 from tacit.results.server_result import ServerResult
 

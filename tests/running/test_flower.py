@@ -22,8 +22,7 @@ from flwr.supercore.task_identity import TaskIdentity
 
 import tacit
 from tacit.crypto.identities import Identity
-from tacit.privacy.noise import NoNoise
-from tacit.protocol import conversation, values
+from tacit.protocol import NoNoise, conversation, values
 from tacit.protocols.histogram.local_rounds import unary_reports
 from tacit.results.saved.reading import check_result
 from tacit.running import flower, simulation

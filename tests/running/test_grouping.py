@@ -11,6 +11,7 @@ import pytest
 import tacit
 from tacit.results.several import Group
 from tacit.running.evaluating import exact_auc
+from tests import known
 
 AREAS = (0.7, 0.8, 0.85)
 
@@ -37,8 +38,7 @@ def test_every_group_is_evaluated_on_its_own_records() -> None:
         expected = exact_auc(groups.members(clients, index))
         assert grouped[name].estimate.value == expected
         assert grouped[name].records == 2000
-    spread = grouped.spread()
-    assert spread is not None
+    spread = known(grouped.spread())
     values = [group.estimate.value for group in grouped.groups]
     assert spread.value == spread.low == spread.high == pytest.approx(max(values) - min(values))
     assert (spread.highest, spread.lowest) == ("c", "a")
@@ -119,8 +119,7 @@ def test_spread_intervals_cover() -> None:
     which shows that the test can fail.
     """
     clients, groups = three_groups(700)
-    exact = tacit.evaluate_groups(clients, groups, tacit.ExactAUC()).spread()
-    assert exact is not None
+    exact = known(tacit.evaluate_groups(clients, groups, tacit.ExactAUC()).spread())
     inside, narrow = 0, 0
     for seed in range(80):
         spread = tacit.evaluate_groups(
@@ -162,8 +161,7 @@ def group(name: str, value: float, error: float, figure: str = "AUC") -> Group:
 def test_a_group_that_says_nothing_is_left_out_of_the_spread() -> None:
     groups = (group("a", 0.7, 0.01), group("b", 0.8, 0.01), group("c", 0.5, 2.0))
     result = tacit.GroupedEvaluation(groups, groups[0].evaluation.spent)  # type: ignore[union-attr]
-    spread = result.spread()
-    assert spread is not None
+    spread = known(result.spread())
     assert spread.among == ("a", "b")
     reach = 2 * 0.01 * 2.393980  # at 1 - 0.05 / 3, as all three groups count
     assert spread.high == pytest.approx(0.1 + reach, abs=1e-6)

@@ -13,6 +13,7 @@ from tacit.privacy import composition, noise
 from tacit.results.saved.reading import check_result
 from tacit.running import simulation, spending
 from tacit.testing.checks import check_persons
+from tests import known
 from tests.laws import PROTOCOLS
 
 PRIVATE = {
@@ -127,8 +128,7 @@ class TestEvaluate:
         clients = visits()
         result = tacit.evaluate(clients, tacit.DPAUC(50.0), seed=1)
         assert result.per_person == 1
-        assert clients.persons is not None
-        persons = np.unique(clients.persons).size
+        persons = np.unique(known(clients.persons)).size
         assert result.positives + result.negatives == pytest.approx(persons, rel=0.02)
         assert not any("records of one person" in sentence for sentence in result.warnings)
 
@@ -161,8 +161,7 @@ class TestEvaluate:
         found = tacit.evaluate_groups(clients, groups, tacit.DPAUC(60.0), seed=1, per_person=1)
         assert (found.spent.epsilon, found.spent.adjacency) == (60.0, tacit.Adjacency.PERSON)
         counts = sum(group.estimated_records for group in found.groups)
-        assert clients.persons is not None
-        assert counts == pytest.approx(np.unique(clients.persons).size, rel=0.02)
+        assert counts == pytest.approx(np.unique(known(clients.persons)).size, rel=0.02)
         assert "over all groups" in dict(found.to_rows())["privacy spent"]
 
     def test_two_models_are_compared_on_the_records_that_count(self) -> None:
@@ -177,8 +176,7 @@ def test_a_plan_divides_epsilon() -> None:
     alone = tacit.plan(40_000, 4_000, 10, 1.0, "secure-sum", auc_guess=0.8)
     person = tacit.plan(40_000, 4_000, 10, 2.0, "secure-sum", auc_guess=0.8, per_person=2)
     assert person.recommended is not None
-    assert alone.recommended is not None
-    assert person.recommended.forecast.error == alone.recommended.forecast.error
+    assert person.recommended.forecast.error == known(alone.recommended).forecast.error
     assert person.recommended.protocol.settings["epsilon"] == 2.0
     assert person.to_dict()["per_person"] == 2
     assert "the unit is a person, of whom at most 2 records count" in str(person)

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from tacit import Clients, ClientState, Cost, Protocol
-from tacit.privacy.noise import NoiseSource, NoNoise
+from tacit.protocol import NoiseSource, NoNoise, ServerResult
 from tacit.protocol.conversation import Conversation, Query, Reply, View, step
 from tacit.protocol.fields import sum_size
-from tacit.results.server_result import ServerResult
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
 

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tacit.data.clients import Clients
-from tacit.data.splitting import binormal_scores
+from tacit import Clients, binormal_scores
 from tacit_studies.rows import Measured
 from tacit_studies.sources import LARGE, SMALL, EvaluationSet, Scores
 

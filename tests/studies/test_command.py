@@ -19,7 +19,7 @@ import pytest
 import tacit
 from tacit_studies.command import reproduce
 from tests.cli.test_help import examples
-from tests.terminal import in_python, refusal_of, run, strict_json
+from tests.terminal import in_python, refusal_of, run, strict_json, succeeded
 
 
 @pytest.fixture
@@ -33,16 +33,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_list_of_tables() -> None:
-    result = run("reproduce", "list")
-    assert result.exit_code == 0
+    result = succeeded(run("reproduce", "list"))
     assert re.search(r"^fedauc-table-1 +\S", result.stdout, re.MULTILINE)
     assert re.search(r"^dpauc-table-4 +\S", result.stdout, re.MULTILINE)
 
 
 def test_a_table_is_printed_and_written(tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder" / "rows.json"
-    result = run("reproduce", "fedauc-figure-8", "--repeats", 1, "--json", path)
-    assert result.exit_code == 0
+    result = succeeded(run("reproduce", "fedauc-figure-8", "--repeats", 1, "--json", path))
     assert result.stderr == ""
     assert "synthetic scores" in result.stdout
     assert "percentile 50" in result.stdout
@@ -120,6 +118,5 @@ def test_help_shows_the_examples_on_lines_of_their_own() -> None:
 
 @pytest.mark.parametrize("line", examples(reproduce))
 def test_the_examples_run(folder: Path, line: str) -> None:
-    result = run(*shlex.split(line)[1:])
-    assert result.exit_code == 0, result.stderr
+    result = succeeded(run(*shlex.split(line)[1:]))
     assert result.stdout

@@ -9,11 +9,7 @@ from tacit.metrics.ranking import auc, doubled_mid_ranks
 from tacit.privacy.mechanisms.response import flip_probability
 from tacit_studies.figures import BUDGET_FRACTIONS
 from tacit_studies.measuring import Bench, Split
-from tacit_studies.papers.fedauc import (
-    _groups,
-    flipped_aucs,
-    rank_sensitivity,
-)
+from tacit_studies.papers import fedauc
 from tacit_studies.references import dpauc as reference_dpauc
 from tacit_studies.references import fedauc as reference_fedauc
 from tacit_studies.registry import TABLES
@@ -116,13 +112,13 @@ def test_sensitivities_are_ranks() -> None:
     clients = Bench(few(), 1, 0).clients(Split(7))
     ranks = doubled_mid_ranks(clients.scores) / 2
     own = [ranks[a:b].max() for a, b in zip(clients.offsets, clients.offsets[1:], strict=False)]
-    assert rank_sensitivity(clients, of_all=False).tolist() == own
-    assert rank_sensitivity(clients, of_all=True).tolist() == [999.0] * 7
+    assert fedauc.rank_sensitivity(clients, of_all=False).tolist() == own
+    assert fedauc.rank_sensitivity(clients, of_all=True).tolist() == [999.0] * 7
 
 
 @pytest.mark.parametrize(("times", "numbers"), [(1, 1), (10, 2**21), (5, 2**23), (7, 2**20)])
 def test_groups_cover_all_repetitions(times: int, numbers: int) -> None:
-    groups = list(_groups(times, numbers, seed=0))
+    groups = list(fedauc._groups(times, numbers, seed=0))
     assert sum(size for size, _ in groups) == times
     assert len({seed for _, seed in groups}) == len(groups)
     assert all(size * numbers <= max(numbers, 2**22) for size, _ in groups)
@@ -131,13 +127,13 @@ def test_groups_cover_all_repetitions(times: int, numbers: int) -> None:
 def test_flipped_labels_give_the_papers_noisy_auc() -> None:
     scores, labels = Scores().draw(SOME, epoch=0, seed=2)
     ranks = doubled_mid_ranks(scores)
-    plain = flipped_aucs(ranks, labels, 30.0, 2, seed=0)
+    plain = fedauc.flipped_aucs(ranks, labels, 30.0, 2, seed=0)
     assert plain.tolist() == pytest.approx([auc(scores, labels)] * 2, abs=1e-12)
     flip, rate = flip_probability(1.0), SOME.positives / SOME.records
     wrong = (1 - rate) * flip / (rate * (1 - flip) + (1 - rate) * flip)
     missed = rate * flip / (rate * flip + (1 - rate) * (1 - flip))
     expected = SOME.auc[0] * (1 - wrong - missed) + (wrong + missed) / 2
-    aucs = flipped_aucs(ranks, labels, 1.0, 200, seed=0)
+    aucs = fedauc.flipped_aucs(ranks, labels, 1.0, 200, seed=0)
     assert aucs.mean() == pytest.approx(expected, abs=4 * aucs.std() / np.sqrt(200))
 
 

@@ -674,11 +674,3 @@ def test_a_number_that_is_not_finite_is_refused() -> None:
     )
     assert run.members == (0, 1, 3, 4)
     assert "not finite" in str(run.refusals[0].reason)
-
-
-def test_flipped_labels_are_kept_between_runs() -> None:
-    clients, notes = binormal_clients(60, 40, 3), [ClientState() for _ in range(3)]
-    protocol = PROTOCOLS["dpauc-response"]
-    first, second = (rehearse(clients, protocol, state=notes) for _ in range(2))
-    assert first.server_result.value == second.server_result.value
-    assert (first.spent, second.spent) == (protocol.guarantee, NOTHING)

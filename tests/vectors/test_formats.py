@@ -15,9 +15,7 @@ from tacit.crypto.identities import Identity
 from tacit.crypto.masking import Field, total_mask
 from tacit.crypto.secure_sum import messages as sums
 from tacit.crypto.secure_sum.masking import Packing, Run, to_words
-from tacit.data.ragged import Ragged
-from tacit.protocol import fields
-from tacit.protocol.registry import protocol_of
+from tacit.protocol import Ragged, fields, protocol_of
 from tacit.protocol.values import decode_query, decode_values, encode_query, encode_values
 from tacit.protocols.encrypted.confirming import tags_of
 from tacit.protocols.encrypted.masked_scheme import untagged

@@ -15,9 +15,8 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.data.clients import Clients
 from tacit.data.engines.stored import StoredClients
-from tacit.protocol.conversation import Protocol
+from tacit.protocol import Clients, Protocol
 from tacit.running.deployment.flower_programs.programs import free_port
 
 WITHOUT = "TACIT_TESTS_WITHOUT_POSTGRES"

@@ -13,15 +13,14 @@ import pytest
 from numpy.typing import NDArray
 
 import tacit
-from tacit.data.clients import Clients
 from tacit.data.engines.connections import DuckDBEngine, parquet_table
 from tacit.data.engines.counts_file import CountedRecords, read_counts
 from tacit.data.engines.relations import DUCKDB, Relation
 from tacit.data.engines.statements import counting_statement
 from tacit.data.engines.stored import StoredClients
-from tacit.data.errors import DataError
-from tacit.protocol.conversation import Protocol
+from tacit.protocol import Clients, DataError, Protocol
 from tacit.protocols.published.dpauc import PublishedDPAUC
+from tests import known
 from tests.data.engines.conftest import check_same
 from tests.data.engines.test_duckdb import in_memory, table
 
@@ -41,8 +40,7 @@ def counted(folder: Path, records: pa.Table, protocol: Protocol, client: str | N
     """What a site's administrator gets from the statement."""
     file, answer = folder / "records.parquet", folder / "counts.csv"
     pq.write_table(records, file)
-    once = protocol.one_count
-    assert once is not None
+    once = known(protocol.one_count)
     relation = Relation(DUCKDB, parquet_table([str(file)]), "score", "label", client)
     statement = counting_statement(relation, once.edges, *once.ends, once.mark())
     rows = DuckDBEngine("records", files=[str(file)]).rows(statement)
@@ -52,8 +50,7 @@ def counted(folder: Path, records: pa.Table, protocol: Protocol, client: str | N
 
 
 def read(file: Path, protocol: Protocol) -> tuple[Protocol, Clients]:
-    once = protocol.one_count
-    assert once is not None
+    once = known(protocol.one_count)
     return once.protocol, read_counts(str(file), once.edges, once.mark(), once.ends)
 
 

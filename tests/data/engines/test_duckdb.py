@@ -16,22 +16,14 @@ import pytest
 from numpy.typing import NDArray
 
 import tacit
+from tacit import PublishedDPAUC, PublishedHistogram
 from tacit.data.clients import Clients, sorted_scores
-from tacit.data.engines.opening import (
-    from_database,
-    from_files,
-    is_large,
-    is_pattern,
-)
+from tacit.data.engines import opening
 from tacit.data.engines.stored import StoredClients
-from tacit.data.errors import DataError
 from tacit.data.ragged import doubled_ranks
 from tacit.data.scales import in_unit
-from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import ClientState, Protocol
+from tacit.protocol import ClientState, DataError, NoNoise, Protocol
 from tacit.protocols.fedauc.steps import pair_of_clients
-from tacit.protocols.published.calibration import PublishedHistogram
-from tacit.protocols.published.dpauc import PublishedDPAUC
 from tests.data.engines.conftest import check_ranked, check_same, database
 
 PROTOCOLS: dict[str, Protocol] = {
@@ -77,7 +69,7 @@ def both(
     """Clients of which records are stored in files, and those with the same in memory."""
     file = parts(folder, records, 3 if client else 1)
     memory = Clients.from_frame(records, client=client, unit=unit)
-    return from_files([file], client=client, unit=unit), memory
+    return opening.from_files([file], client=client, unit=unit), memory
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
@@ -110,7 +102,7 @@ def test_counts_and_batches_are_those_in_memory(tmp_path: Path) -> None:
 
 
 def test_without_a_client_column_every_file_is_a_client(tmp_path: Path) -> None:
-    stored = from_files([parts(tmp_path, table())])
+    stored = opening.from_files([parts(tmp_path, table())])
     assert stored.names == ("part-0", "part-1", "part-2")
     assert stored.sizes.tolist() == [1334, 1334, 1332]
 
@@ -118,14 +110,14 @@ def test_without_a_client_column_every_file_is_a_client(tmp_path: Path) -> None:
 def test_a_database_of_duckdb_is_only_read(tmp_path: Path) -> None:
     records = table()
     address = database(tmp_path / "clinic.duckdb", records)
-    stored = from_database(address, "scored", client="site")
+    stored = opening.from_database(address, "scored", client="site")
     check_ranked(stored, in_memory(records), tacit.ExactAUC())
-    query = from_database(address, query="SELECT * FROM scored WHERE score < 0.5;")
+    query = opening.from_database(address, query="SELECT * FROM scored WHERE score < 0.5;")
     assert query.ends[1] < 0.5
     with pytest.raises(DataError, match="cannot be read"):
-        from_database(address, query="DROP TABLE scored")
+        opening.from_database(address, query="DROP TABLE scored")
     with pytest.raises(DataError, match="must be one SELECT statement"):
-        from_database(address, query="SELECT 1) AS one; SELECT * FROM (SELECT 2")
+        opening.from_database(address, query="SELECT 1) AS one; SELECT * FROM (SELECT 2")
 
 
 @pytest.mark.parametrize(
@@ -147,19 +139,19 @@ def test_faults_are_named(column: str, values: list[object], sentence: str, tmp_
     columns = {"score": [0.1, 0.2], "label": [0, 1], "site": ["a", "b"], column: values}
     file = parts(tmp_path, pa.table(columns), 1)
     with pytest.raises(DataError, match=sentence):
-        from_files([file], client="site")
+        opening.from_files([file], client="site")
 
 
 def test_a_missing_column_and_an_empty_table_are_named(tmp_path: Path) -> None:
     file = parts(tmp_path, table(0), 1)
     with pytest.raises(DataError, match="has no records"):
-        from_files([file])
+        opening.from_files([file])
     with pytest.raises(DataError, match="has no column 'risk', its columns are 'score', 'label'"):
-        from_files([file], score="risk")
+        opening.from_files([file], score="risk")
 
 
 def test_files_that_change_between_two_steps_are_declined(tmp_path: Path) -> None:
-    stored = from_files([parts(tmp_path, table())], client="site")
+    stored = opening.from_files([parts(tmp_path, table())], client="site")
     parts(tmp_path, table(seed=1))
     with pytest.raises(DataError, match="changed while it was being read"):
         tacit.evaluate(stored, tacit.ScoreHistogram(epsilon=1.0), 1)
@@ -170,7 +162,7 @@ def test_a_table_that_grew_before_it_is_read_is_declined(later: str, tmp_path: P
     """Also where the first client's new records would take the places of the next one's."""
     more = "CREATE TABLE later AS SELECT * FROM scored"
     address = database(tmp_path / "clinic.duckdb", table(100), more)
-    stored = from_database(address, "scored", client="site")
+    stored = opening.from_database(address, "scored", client="site")
     relation = stored.stored._relation  # type: ignore[attr-defined]
     grown = f"(SELECT * FROM scored UNION ALL SELECT score, label, {later} FROM later) AS t"
     stored.stored._relation = replace(relation, table=grown)  # type: ignore[attr-defined]
@@ -192,7 +184,7 @@ def test_a_table_that_grew_before_it_is_read_is_declined(later: str, tmp_path: P
 @pytest.mark.parametrize("edges", [10, 1 << 14])
 def test_nondeterministic_queries(later: str, sentence: str, edges: int, tmp_path: Path) -> None:
     address = database(tmp_path / "a.duckdb", table(100))
-    stored = from_database(address, query="SELECT * FROM scored LIMIT 90")
+    stored = opening.from_database(address, query="SELECT * FROM scored LIMIT 90")
     relation = replace(stored.stored._relation, table=f"(SELECT * {later}) AS t")  # type: ignore[attr-defined]
     stored.stored._relation = relation  # type: ignore[attr-defined]
     with pytest.raises(DataError, match=sentence) as caught:
@@ -205,39 +197,39 @@ def test_a_folder_within_a_folder_is_no_file_whatever_its_name(tmp_path: Path) -
     for name in ("records.parquet", "old.csv"):
         (tmp_path / "all" / name).mkdir(parents=True)
     pq.write_table(table(), tmp_path / "all" / "records.parquet" / "PART.PARQUET")
-    assert from_files([str(tmp_path / "all")]).records == 4000
+    assert opening.from_files([str(tmp_path / "all")]).records == 4000
 
 
 def test_a_pattern_without_files_and_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no file is found for"):
-        from_files([str(tmp_path / "*.parquet")])
+        opening.from_files([str(tmp_path / "*.parquet")])
     folder = tmp_path / "mixed"
     folder.mkdir()
     pq.write_table(table(), folder / "a.parquet")
-    assert from_files([str(folder)]).records == 4000
+    assert opening.from_files([str(folder)]).records == 4000
     (folder / "b.CSV").touch()
     with pytest.raises(DataError, match=r"Parquet files only, and .*mixed has .*b\.CSV"):
-        from_files([str(folder)])
+        opening.from_files([str(folder)])
     (tmp_path / "x.txt").touch()
     with pytest.raises(DataError, match="must be Parquet files, got"):
-        from_files([str(tmp_path / "*.txt")])
+        opening.from_files([str(tmp_path / "*.txt")])
     with pytest.raises(DataError, match="does not exist"):
-        from_database(f"duckdb://{tmp_path / 'none.duckdb'}", "scored")
+        opening.from_database(f"duckdb://{tmp_path / 'none.duckdb'}", "scored")
 
 
 def test_what_is_a_pattern_and_what_is_large(tmp_path: Path) -> None:
     file = parts(tmp_path, table(), 1)
-    assert is_pattern(file) and is_pattern(str(tmp_path))
+    assert opening.is_pattern(file) and opening.is_pattern(str(tmp_path))
     named = tmp_path / "a[1].csv"
     named.write_text("score,label\n", encoding="utf-8")
-    assert not is_pattern(str(named))
-    assert not is_large([str(tmp_path / "part-0.parquet")])
+    assert not opening.is_pattern(str(named))
+    assert not opening.is_large([str(tmp_path / "part-0.parquet")])
 
 
 def test_a_file_whose_name_is_like_a_pattern_is_read_once(tmp_path: Path) -> None:
     for name, score in {"x[1]": 0.25, "x1": 0.5, "x?": 0.75, "x*": 1.0}.items():
         pq.write_table(pa.table({"score": [score], "label": [1]}), tmp_path / f"{name}.parquet")
-    clients = from_files([str(tmp_path)])
+    clients = opening.from_files([str(tmp_path)])
     assert sorted(clients.names) == ["x*", "x1", "x?", "x[1]"]
     assert dict(zip(clients.names, clients.scores.tolist(), strict=True))["x[1]"] == 0.25
     assert clients.records == 4
@@ -246,19 +238,19 @@ def test_a_file_whose_name_is_like_a_pattern_is_read_once(tmp_path: Path) -> Non
 def test_the_type_of_the_first_file_does_not_round_the_others(tmp_path: Path) -> None:
     pq.write_table(pa.table({"score": [0, 1], "label": [0, 1]}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"label": [0, 1], "score": [0.25, 0.75]}), tmp_path / "b.parquet")
-    clients = from_files([str(tmp_path)])
+    clients = opening.from_files([str(tmp_path)])
     assert clients.scores.tolist() == [0.0, 1.0, 0.25, 0.75]
     assert clients.counts_in(np.array([0.2, 0.5]))[:, :, 1].tolist() == [[0, 0, 1], [0, 1, 0]]
     pq.write_table(pa.table({"label": [0.4, 1], "score": [0.25, 0.75]}), tmp_path / "b.parquet")
     with pytest.raises(DataError, match=r"labels must be 0 or 1, got 0\.4"):
-        from_files([str(tmp_path)])
+        opening.from_files([str(tmp_path)])
 
 
 def test_the_name_of_a_folder_is_no_column(tmp_path: Path) -> None:
     folder = tmp_path / "label=1"
     folder.mkdir()
     pq.write_table(pa.table({"score": [0.25, 0.5], "label": [0, 1]}), folder / "a.parquet")
-    assert from_files([str(tmp_path)]).positives == 1
+    assert opening.from_files([str(tmp_path)]).positives == 1
 
 
 def test_a_pass_over_stored_records_tells_how_many_it_read(tmp_path: Path) -> None:
@@ -269,7 +261,7 @@ def test_a_pass_over_stored_records_tells_how_many_it_read(tmp_path: Path) -> No
         passes.append([records])
         yield passes[-1].append
 
-    stored = from_files([parts(tmp_path, table())], client="site", progress=progress)
+    stored = opening.from_files([parts(tmp_path, table())], client="site", progress=progress)
     assert passes == []
     tacit.evaluate(stored, tacit.FedAUC(epsilon=1.0), 1)
     assert [(each[0], sum(each[1:])) for each in passes] == [(4000, 4000)]
@@ -313,7 +305,7 @@ def test_converted_ranks(name: str, units: tuple[str, str], tmp_path: Path, no_r
 def test_a_table_that_changes_while_images_are_sorted_is_declined(tmp_path: Path) -> None:
     """The error is that of the records, and not the sorting engine's word for it."""
     records = table(100)
-    stored = from_files([parts(tmp_path, records, 1)], client="site", unit="percent")
+    stored = opening.from_files([parts(tmp_path, records, 1)], client="site", unit="percent")
     converted = in_unit(stored, "log-odds")
     parts(tmp_path, records.slice(1), 1)
     with pytest.raises(DataError, match="changed"):
@@ -326,7 +318,7 @@ def test_stored_labels_are_flipped_once_at_their_rate(tmp_path: Path, no_room: N
     A rate that is 30 % off is 0.08 away.
     """
     records = table(40_000)
-    stored = from_files([parts(tmp_path, records)], client="site")
+    stored = opening.from_files([parts(tmp_path, records)], client="site")
     protocol = tacit.FedAUC(epsilon=1.0, trust="local")
     state = ClientState()
     first, again = (tacit.evaluate(stored, protocol, seed, state=state) for seed in (1, 2))
@@ -345,7 +337,7 @@ FLIPPING = {
 
 
 def test_protocols_share_the_flips_of_stored_labels(tmp_path: Path, no_room: None) -> None:
-    stored, state = from_files([parts(tmp_path, table())], client="site"), ClientState()
+    stored, state = opening.from_files([parts(tmp_path, table())], client="site"), ClientState()
     spent = [tacit.evaluate(stored, FLIPPING[name], 1, state=state).spent for name in FLIPPING]
     assert [each.epsilon for each in spent] == [20.0, 0.0]
 
@@ -363,7 +355,7 @@ def test_flipped_labels_count_as_in_memory(name: str, tmp_path: Path, no_room: N
 def test_changes_after_flips_are_declined(column: int, tmp_path: Path, no_room: None) -> None:
     """Two of one client exchange labels, or a score moves and passes no other: numbers stay."""
     records, state = table(), ClientState()
-    stored = from_files([parts(tmp_path, records, 1)], client="site")
+    stored = opening.from_files([parts(tmp_path, records, 1)], client="site")
     tacit.evaluate(stored, FLIPPING["fedauc"], 1, state=state)
     labels, sites = records["label"].to_numpy().copy(), records["site"].to_numpy()
     swapped = [np.flatnonzero((sites == "x") & (labels == label))[-1] for label in (0, 1)]
@@ -372,7 +364,7 @@ def test_changes_after_flips_are_declined(column: int, tmp_path: Path, no_room: 
     scores[scores.argmax()] += 1.0
     name, values = [("score", scores), ("label", labels)][column]
     file = parts(tmp_path, records.set_column(column, name, pa.array(values)), 1)
-    changed = from_files([file], client="site")
+    changed = opening.from_files([file], client="site")
     with pytest.raises(DataError, match="records differ from those whose labels were flipped"):
         tacit.evaluate(changed, FLIPPING["fedauc"], 1, state=state)
 
@@ -391,7 +383,7 @@ def test_scores_of_another_scale_are_told_of_by_an_engine_too(tmp_path: Path) ->
 def test_stored_ranks_of_other_records_are_refused(tmp_path: Path) -> None:
     """A client's noise is for the ranks whose sum it sends."""
     files = parts(tmp_path, table(100))
-    first, second = (from_files([files], client="site") for _ in range(2))
+    first, second = (opening.from_files([files], client="site") for _ in range(2))
     ranks, pivot = doubled_ranks(sorted_scores(first)), np.zeros(4, dtype=np.int64)
     for clients in (second, in_memory(table(100))):
         with pytest.raises(ValueError, match="must be those of the clients' records"):
@@ -402,7 +394,7 @@ def test_stored_ranks_of_other_records_are_refused(tmp_path: Path) -> None:
 def read_in_order(folder: Path, order: str) -> list[tuple[float, int]]:
     records = pa.table({"score": [0.5, 0.25, 0.5, 0.0], "label": [1, 0, 0, 1]})
     address = database(folder / f"{order}.duckdb", records.sort_by([(order, "descending")]))
-    records = StoredClients(from_database(address, "scored").stored, by_value=True)
+    records = StoredClients(opening.from_database(address, "scored").stored, by_value=True)
     return list(zip(records.scores.tolist(), records.labels.tolist(), strict=True))
 
 

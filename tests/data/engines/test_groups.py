@@ -18,7 +18,7 @@ from tacit.data.engines.opening import from_database
 from tacit.data.engines.stored import StoredClients
 from tests.classified import GROUPS, group_clients
 from tests.data.engines.conftest import database
-from tests.terminal import run
+from tests.terminal import run, succeeded
 
 ALL = group_clients(600, clients=3)
 BY_WARD: dict[str, Any] = {"client": "site", "group": "ward", "group_names": GROUPS}
@@ -88,8 +88,7 @@ def counted(file: Path, arguments: tuple[str, ...]) -> Result:
 
 def test_groups_that_a_statement_counted_have_their_figures(file: Path) -> None:
     named = ("--protocol", "grouped-histogram", "--group-names", "x,y,z", "--trust", "exact-sum")
-    made = counted(file, (*named, "--height", "10", "--json"))
-    assert made.exit_code == 0, made.output
+    made = succeeded(counted(file, (*named, "--height", "10", "--json")))
     groups = json.loads(made.stdout)["groups"]
     exact = tacit.GroupedHistogram("exact-sum", height=10, group_names=GROUPS)
     expected = tacit.evaluate(ALL, exact).to_dict()["groups"]

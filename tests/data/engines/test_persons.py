@@ -13,10 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import tacit
-from tacit.data.clients import Clients
 from tacit.data.engines.opening import from_database, from_files
-from tacit.data.errors import DataError
 from tacit.data.persons import SEED_BYTES, PersonWarning
+from tacit.protocol import Clients, DataError
 from tests.classified import GROUPS
 from tests.data.engines.conftest import Server, check_same, database
 from tests.terminal import content_of, run

@@ -13,12 +13,11 @@ import pyarrow as pa
 import pytest
 
 import tacit
-from tacit.data.clients import Clients
 from tacit.data.engines.connections import PostgresEngine
 from tacit.data.engines.opening import from_database, public_address
 from tacit.data.engines.pieces import ConstantTable
-from tacit.data.errors import DataError
 from tacit.data.reading import read
+from tacit.protocol import Clients, DataError
 from tacit.running.session.party_file import PartyFile, read_records
 from tacit.running.session.run_records import UnreadableError
 from tests.data.engines.conftest import (

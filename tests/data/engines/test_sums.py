@@ -16,17 +16,15 @@ from hypothesis import strategies as st
 
 from tacit.arrays import Floats
 from tacit.counts.influence import Influences
-from tacit.data.clients import Clients
 from tacit.data.engines.counts_file import CountedRecords
 from tacit.data.engines.opening import from_database, from_files
 from tacit.data.engines.pieces import ScorePieces, counting, summing
 from tacit.data.engines.relations import DIALECTS, DUCKDB, NUMBER, Relation
 from tacit.data.engines.stored import StoredClients
-from tacit.data.errors import DataError
 from tacit.data.units import LinearMap, conversion
 from tacit.metrics.cells.score_distribution import ScoreDistribution
 from tacit.metrics.cells.score_scale import SCALES, CentredScale, ScoreScale, named_scale
-from tacit.privacy.cost import Adjacency
+from tacit.protocol import Adjacency, Clients, DataError
 from tests.data.engines.conftest import Server
 
 CONNECTION = duckdb.connect()

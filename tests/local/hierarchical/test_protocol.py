@@ -11,16 +11,10 @@ import numpy as np
 import pytest
 
 import tacit.protocol as tp
-from tacit import Clients, ClientState, evaluate
+from tacit import Clients, ClientState, HierarchicalAUC, PublishedHierarchicalAUC, evaluate
 from tacit.local.hierarchical.estimate import table_of
-from tacit.local.hierarchical.protocol import (
-    EveryLevel,
-    HierarchicalAUC,
-    OneLevel,
-    hadamard_reports,
-)
+from tacit.local.hierarchical.protocol import EveryLevel, OneLevel, hadamard_reports
 from tacit.metrics.cells.score_scale import SCALES
-from tacit.protocols.published.ustatistics import PublishedHierarchicalAUC
 from tacit.running.evaluating import repeat_results
 from tests.federations import binormal_clients
 from tests.privacy.reference import Scripted

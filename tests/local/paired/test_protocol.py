@@ -12,12 +12,10 @@ from scipy import stats
 
 import tacit
 from tacit import Clients, ClientState, DataError, PairedUStatistic
-from tacit.data.ragged import Ragged
 from tacit.local.paired import noise as noises
 from tacit.local.paired.mpc import drawn_seats
 from tacit.local.paired.protocol import compute_pairs, count_positives
-from tacit.privacy.noise import NoiseSource, NoNoise, SimulatedNoise, SystemNoise
-from tacit.protocol.conversation import Query, View
+from tacit.protocol import NoiseSource, NoNoise, Query, Ragged, SimulatedNoise, SystemNoise, View
 from tacit.running.simulation import simulate
 from tacit.testing.recording import Recorder, loss_between
 from tests.federations import binormal_clients

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from tacit import Clients, ClientState, DataError, evaluate
-from tacit.data.ragged import Ragged
 from tacit.local import turns
 from tacit.local.turns import CELLS
 from tacit.local.two_round.first_round import AssignedRounds, FirstRound, ScoreModel
@@ -17,8 +16,7 @@ from tacit.local.two_round.protocol import TwoRoundAUC, draw_turns, report_cells
 from tacit.local.two_round.second_round import Influence, _second_order, cell_bias
 from tacit.privacy import bounded
 from tacit.privacy.bounded import SlidingWindow
-from tacit.privacy.cost import NOTHING, Adjacency
-from tacit.privacy.noise import NoNoise, SimulatedNoise
+from tacit.protocol import NOTHING, Adjacency, NoNoise, Ragged, SimulatedNoise
 from tacit.protocol.conversation import Query, Reply, stack
 from tacit.protocol.fields import ragged_of
 from tacit.running.evaluating import repeat_results

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tacit.data.clients import Clients
+from tacit import Clients, UStatistic
 from tacit.local.ustatistic.estimate import PairEstimator
-from tacit.local.ustatistic.protocol import UStatistic
 from tacit.metrics.pairwise import auc_table, class_table
 from tacit.privacy.symbols import SymbolResponse
 from tacit.running.evaluating import exact_auc, repeat_results

@@ -17,8 +17,7 @@ from tacit import Clients, EncryptedClassAUC, FheAUC
 from tacit.crypto.homomorphic import engine, schemes
 from tacit.crypto.homomorphic.engine import HEADER_BYTES, HomomorphicError
 from tacit.crypto.identities import Identity, Roster
-from tacit.protocol import NoNoise, Ragged
-from tacit.protocol.conversation import Protocol, Query, Reply
+from tacit.protocol import NoNoise, Protocol, Query, Ragged, Reply
 from tacit.protocols.encrypted.sessions import as_field, as_parts
 from tacit.protocols.published.fhe import ckks
 from tacit.protocols.published.fhe.packing import cumulative_counts

@@ -19,6 +19,7 @@ from tacit.protocol import UNPROTECTED, ClientState, DataError, Histogram, Secur
 from tacit.running.evaluating import exact_auc, repeat_results
 from tacit.running.simulation import simulate
 from tacit.testing import checks
+from tests import known
 from tests.federations import binormal_clients
 
 SHARED = ScoreHistogram("secure-sum", 1.0, 10, scale="even")
@@ -40,8 +41,7 @@ def test_the_first_choice_that_applies_is_taken() -> None:
 
 
 def histogram_of(server_result: ServerResult) -> Histogram:
-    assert server_result.histogram is not None
-    return server_result.histogram
+    return known(server_result.histogram)
 
 
 def cells_of(clients: Clients, height: int) -> NDArray[np.int64]:
@@ -96,8 +96,7 @@ class TestVanishedClients:
         distance = protocol.distance
         parts = [part for part in epsilon_by_level(3, 1.0, distance, "curves") if part]
         expected = distance * sum(loss_of_counts(distance / part, 0.8) for part in parts)
-        found = run.server_result.protection
-        assert found is not None
+        found = known(run.server_result.protection)
         assert found.adjacency is protocol.guarantee.adjacency
         assert found.epsilon == pytest.approx(expected, rel=1e-3)
         assert found.epsilon > 1.1 * protocol.guarantee.epsilon

@@ -11,8 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit import Clients, PublishedHistogram, ScoreHistogram
-from tacit.data.ragged import Ragged
-from tacit.protocol import NoiseSource, NoNoise, Query, SecureSum, SimulatedNoise, View
+from tacit.protocol import NoiseSource, NoNoise, Query, Ragged, SecureSum, SimulatedNoise, View
 from tacit.protocols.histogram.local_rounds import report_bytes, set_bits, unary_reports
 from tacit.protocols.histogram.steps import leaves_of, summed_trees
 from tacit.protocols.shared import packed_reports

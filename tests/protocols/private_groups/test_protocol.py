@@ -13,6 +13,7 @@ import tacit
 from tacit.metrics.ranking import auc
 from tacit.results.estimate import Estimate
 from tacit.results.server_result import ServerResult
+from tests import known
 from tests.classified import GROUPS, coverages, group_clients, worst_loss
 
 RATES = ("true positive rate", "false positive rate", "positive predictive value")
@@ -31,8 +32,7 @@ def test_a_record_of_any_group_costs_epsilon_at_most_and_nearly_that(
 
 
 def exact_figures(clients: tacit.Clients, group: int) -> dict[str, float]:
-    assert clients.categories is not None
-    inside = clients.categories.of_record == group
+    inside = known(clients.categories).of_record == group
     scores, labels = clients.scores[inside], clients.labels[inside]
     called, true = scores >= 0.5, labels == 1
     values = (called[true].mean(), called[~true].mean(), true[called].mean())
@@ -99,8 +99,7 @@ def test_clients_that_send_their_own_counts_are_compared() -> None:
     turned = np.where(sites == 4, 1 - scores[order], scores[order])
     clients = tacit.Clients.from_arrays(turned, labels[order], [f"s{site}" for site in sites])
     result = tacit.evaluate(clients, tacit.GroupedHistogram("each", 1.0), seed=3)
-    assert result.sites is not None
-    aucs = result.sites["AUC"]
+    aucs = known(result.sites)["AUC"]
     assert [site.index for site in aucs.sites if site.is_outlier] == [4]
     content = result.to_dict()
     assert content["sites"][4]["name"] == "s4"
@@ -120,8 +119,7 @@ def test_dpauc_of_one_round_compares_clients_and_two_clients_are_too_few() -> No
         if count == 2:
             assert result.sites is None
             continue
-        assert result.sites is not None
-        for site, own in zip(result.sites["AUC"].sites, range(count), strict=True):
+        for site, own in zip(known(result.sites)["AUC"].sites, range(count), strict=True):
             part = clients.part(own, own + 1)
             exact = auc(part.scores, part.labels)
             assert abs(site.estimate.value - exact) < 5 * site.estimate.standard_error
@@ -136,8 +134,7 @@ def test_the_auc_of_a_client_that_noise_moves_beyond_1_is_1_and_the_result_is_re
     scores = rng.uniform(0.0, 0.4, labels.size) + 0.6 * labels
     clients = tacit.Clients.from_arrays(scores, labels, np.arange(8000) % 4)
     result = tacit.evaluate(clients, protocol, seed=0)
-    assert result.sites is not None
-    aucs = [site.estimate for site in result.sites["AUC"].sites]
+    aucs = [site.estimate for site in known(result.sites)["AUC"].sites]
     moved = [estimate for estimate in aucs if estimate.bias < 0]
     assert moved
     assert {estimate.value for estimate in moved} == {1.0}

@@ -9,16 +9,11 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 import tacit
-from tacit import UStatistic
+from tacit import PublishedUStatistic, UStatistic
 from tacit.local.hierarchical.estimate import LevelCounts
 from tacit.local.ustatistic.kernels import Gini, Range
 from tacit.privacy.noise import SimulatedNoise
-from tacit.protocols.published.ustatistics import (
-    Forms,
-    PublishedUStatistic,
-    threshold_factor,
-    traversal_area,
-)
+from tacit.protocols.published.ustatistics import Forms, threshold_factor, traversal_area
 from tacit.running.simulation import simulate
 from tests.local.hierarchical.test_estimate import noisy_levels
 

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 import tacit
-from tacit import Clients, ScoreHistogram
+from tacit import Clients, PublishedHistogram, ScoreHistogram
 from tacit.metrics.curves import counts_from_thresholds
 from tacit.metrics.functional import rate_name
 from tacit.privacy.noise import SimulatedNoise
-from tacit.protocols.published.calibration import PublishedHistogram
 from tacit.results.curves.curve import (
     WRITTEN_RATES,
     Band,

@@ -13,16 +13,14 @@ from numpy.typing import NDArray
 from sklearn import metrics as sklearn
 
 import tacit
-from tacit import Clients, evaluate
+from tacit import Clients, PublishedHistogram, ScoreHistogram, evaluate
 from tacit.metrics.ranking import auc
 from tacit.metrics.trees import TreeNoise
-from tacit.privacy.noise import SimulatedNoise
-from tacit.protocols.histogram.protocol import ScoreHistogram
-from tacit.protocols.published.calibration import PublishedHistogram
-from tacit.results.curves.histogram import Histogram
+from tacit.protocol import Histogram, SimulatedNoise
 from tacit.results.measures.catalogue import CATALOGUE, rates_at
 from tacit.results.measures.figures import CellView
 from tacit.running.simulation import simulate
+from tests import known
 from tests.federations import binormal_clients
 from tests.metrics.test_functional import REFERENCES
 
@@ -38,9 +36,7 @@ def clients() -> Clients:
 
 
 def histogram_of(clients: Clients, protocol: ScoreHistogram, seed: int = 0) -> Histogram:
-    result = simulate(clients, protocol, SimulatedNoise(seed)).server_result.histogram
-    assert result is not None
-    return result
+    return known(simulate(clients, protocol, SimulatedNoise(seed)).server_result.histogram)
 
 
 def exact_counts(counts: Floats, buckets: int = 8) -> Histogram:
@@ -195,10 +191,9 @@ class TestShown:
         low, high = half.interval(0.95)
         message = f"{half.value:.4f}, 95 % interval (these records) {low:.4f} to {high:.4f}"
         assert rows["precision at 0.5"] == message
-        assert result.histogram is not None
-        assert rows["average precision"].startswith(
-            f"{result.histogram.average_precision().value:.4f}, 95 % interval (these records) 0."
-        )
+        precision = known(result.histogram).average_precision().value
+        start = f"{precision:.4f}, 95 % interval (these records) 0."
+        assert rows["average precision"].startswith(start)
         assert ", 95 % interval (population) 0." in rows["calibration error (ECE)"]
         assert "noise supports" not in rows
 

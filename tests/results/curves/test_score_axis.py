@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 import tacit
-from tacit import Clients, ScoreHistogram, evaluate
+from tacit import Clients, Histogram, ScoreHistogram, evaluate
 from tacit.results.curves.calibrator import Calibrator, Lines
-from tacit.results.curves.histogram import Histogram
 from tacit.results.measures.catalogue import rates_at
 from tests.results.curves.test_histogram import histogram_of as released_histogram
 

@@ -23,6 +23,7 @@ from tacit.results.measures.distances import EMPTY_GROUP, LOST_GROUP
 from tacit.results.measures.figures import LOST_IN_NOISE, NO_FIT, NO_PROBABILITIES, CellView
 from tacit.results.measures.smooth_calibration import accepted, even_normals
 from tacit.results.saved.reading import check_result
+from tests import known
 from tests.federations import binormal_clients
 
 RECORDS = 6_000
@@ -140,7 +141,9 @@ def test_a_rate_of_one_is_not_certain_about_the_population() -> None:
 
 def test_a_border_in_two_cells_counts_both() -> None:
     """A group that begins and ends inside cells has the errors of both."""
-    view = Measures.of(known(tacit.evaluate(clients(), tacit.ScoreHistogram("exact-sum")))).view
+    view = Measures.of(
+        known(tacit.evaluate(clients(), tacit.ScoreHistogram("exact-sum")).histogram)
+    ).view
     view = view.merged(64)
     low, high = (reaching_places(np.array([place]), 64) for place in (28.5, 34.5))
     both_cut, one_cut = (
@@ -151,11 +154,6 @@ def test_a_border_in_two_cells_counts_both() -> None:
         for each, part in ((both_cut, low - high), (one_cut, np.round(low) - high))
     ]
     assert errors[0] > 1.2 * errors[1] > 0
-
-
-def known(result: tacit.Evaluation) -> Histogram:
-    assert result.histogram is not None
-    return result.histogram
 
 
 @pytest.mark.parametrize(
@@ -214,8 +212,7 @@ def test_a_line_needs_ends_that_stand_out_from_noise() -> None:
 
 
 def test_thresholds_are_probabilities() -> None:
-    histogram = released(0).histogram
-    assert histogram is not None
+    histogram = known(released(0).histogram)
     with pytest.raises(ValueError, match="a threshold must be between 0 and 1, got 1"):
         Measures.of(histogram, (1.0,))
     chosen = Measures.of(histogram, (0.15,))

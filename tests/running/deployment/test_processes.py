@@ -26,6 +26,7 @@ from tacit.running.deployment.flower_programs import programs
 from tacit.running.deployment.flower_programs.guards import write_application
 from tacit.running.deployment.site import RefusedError, wait_connected
 from tacit.running.session.service import PartyDesk
+from tests import known
 from tests.running.deployment import processes
 from tests.running.deployment.conftest import PARTIES, Federation
 from tests.terminal import typed
@@ -192,8 +193,7 @@ def test_strangers_take_over_no_task(federation: Federation) -> None:
     client = importlib.import_module("flwr.supercore.runtime").RuntimeHttpClient
     requested = importlib.import_module("flwr.proto.runtime_pb2").AcquireTaskRequest()
     requested.supported_task_types.extend(["flwr-serverapp", "flwr-clientapp"])
-    place = re.search(r"http://(127.0.0.1:\d+)", federation.connected.said())
-    assert place is not None
+    place = known(re.search(r"http://(127.0.0.1:\d+)", federation.connected.said()))
     root = federation.coordinator.certificates.authority.read_bytes()
     for address, authority in ((f"127.0.0.1:{federation.port}", root), (place[1], None)):
         stranger = client.from_server_address(address, authority is None, authority, ())
@@ -286,8 +286,7 @@ def test_a_killed_run_leaves_nothing(
     with subprocess.Popen(
         [TACIT, "run", "--local", "3", home / "plan.toml"], stdout=subprocess.PIPE, text=True
     ) as started:
-        assert started.stdout is not None
-        assert any(line.startswith(ready) for line in started.stdout)
+        assert any(line.startswith(ready) for line in known(started.stdout))
 
         def are_there() -> bool:
             commands = processes.descendants(started.pid).values()

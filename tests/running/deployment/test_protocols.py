@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 import tacit
-from tacit.ledger.ledger import Ledger
-from tacit.privacy.cost import Adjacency, Cost
+from tacit import Adjacency, Cost, Ledger
 from tacit.results.saved.reading import check_result
 from tacit.running.deployment.server import conduct_run
 from tacit.running.session.plan_file import Plan

@@ -10,12 +10,9 @@ from typing import Any
 import pytest
 
 import tacit
-from tacit.data.clients import Clients
-from tacit.local.paired.protocol import PairedUStatistic
-from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import Protocol, Query, Step
+from tacit import PairedUStatistic, rehearse
+from tacit.protocol import Clients, NoNoise, Protocol, Query, Step
 from tacit.running.session.debits import Debit
-from tacit.testing.rehearsal import rehearse
 from tests.federations import binormal_clients
 from tests.laws import PROTOCOLS
 

@@ -9,12 +9,8 @@ import numpy as np
 import pytest
 
 from tacit.crypto.identities import Identity
-from tacit.data.clients import Clients
-from tacit.data.ragged import Ragged
 from tacit.local.paired.protocol import PairedUStatistic, compute_pairs
-from tacit.privacy.noise import NoiseSource, NoNoise
-from tacit.protocol import fields, values
-from tacit.protocol.conversation import Query, View
+from tacit.protocol import Clients, NoiseSource, NoNoise, Query, Ragged, View, fields, values
 from tacit.protocols.fedauc.hidden_ranks import RankProgram, rank_together
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.running.mpc.transport import Announcement, UnreachableError

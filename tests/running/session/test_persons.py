@@ -9,14 +9,10 @@ import duckdb
 import numpy as np
 import pytest
 
-from tacit import DPAUC, Clients, FedAUC, ScoreHistogram, TwoRoundAUC
+from tacit import DPAUC, Clients, FedAUC, Ledger, ScoreHistogram, TwoRoundAUC
 from tacit.crypto.identities import Identity
-from tacit.data.errors import DataError
 from tacit.data.persons import as_persons
-from tacit.ledger.ledger import Ledger
-from tacit.privacy.cost import Adjacency
-from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import ClientState, Protocol
+from tacit.protocol import Adjacency, ClientState, DataError, NoNoise, Protocol
 from tacit.protocol.values import decode_values
 from tacit.running.session.coordinator import RunError, concluded
 from tacit.running.session.messages import Agreement

@@ -20,8 +20,7 @@ import tacit
 from tacit.crypto.homomorphic import keys as sealed_counts
 from tacit.crypto.identities import Identity
 from tacit.ledger.entries import DEBIT, RepeatedError
-from tacit.privacy.noise import NoNoise
-from tacit.protocol import registry, values
+from tacit.protocol import NoNoise, registry, values
 from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE, SENT, SessionNote
 from tacit.protocols.published.fhe.bfv import ExactParty
 from tacit.running.session import answers, party, plan_file, run_records, service

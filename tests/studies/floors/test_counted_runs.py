@@ -8,11 +8,9 @@ from scipy import stats
 
 import tacit
 from tacit.arrays import Floats
-from tacit.data.clients import Clients
 from tacit.local.paired.mpc import drawn_seats, seated_pairs
 from tacit.privacy.bounded import GridReport, SlidingWindow
-from tacit.privacy.noise import SimulatedNoise
-from tacit.protocol.conversation import Protocol
+from tacit.protocol import Clients, Protocol, SimulatedNoise
 from tacit.running.evaluating import repeat_results
 from tacit_studies.floors.counted_runs import class_reports, mixed_pairs, simulated_results
 

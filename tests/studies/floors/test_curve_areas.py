@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from sklearn import metrics as sklearn
 
-from tacit import ScoreHistogram
-from tacit.data.splitting import binormal_scores
+from tacit import Histogram, ScoreHistogram, binormal_scores
 from tacit.metrics.ranking import auc
 from tacit.metrics.trees import TreeNoise
-from tacit.results.curves.histogram import Histogram
 from tacit_studies.floors.curve_areas import EPSILONS, SHAPES, areas_between, exact_curves
 from tacit_studies.measuring import Bench
 from tacit_studies.references.fedcurve import fedcurve

@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tacit import Clients, ScoreHistogram
-from tacit.privacy.cost import Adjacency, Cost
+from tacit import Adjacency, Clients, Cost, ScoreHistogram
 from tacit_studies.floors.rows import MEAN, STD, Errors, beside, floor_of, spread_of, sum_floor
 from tacit_studies.floors.scales import FEW, RARE, SAMPLES, _drawn
 from tacit_studies.floors.table import AS_IT_IS

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from tacit.running.deployment.flower_programs import launcher, template
 from tacit.running.deployment.flower_programs.guards import write_guards
 from tacit.running.deployment.flower_programs.programs import Flower, Program
+from tests import known
 from tests.running.deployment.processes import comes, running
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks are made on Linux only")
@@ -142,8 +143,7 @@ def has_ended(process: int) -> bool:
 
 def fork_of(started: subprocess.Popen[str]) -> int:
     """The process number that a fork printed."""
-    assert started.stdout is not None
-    return int(started.stdout.readline())
+    return int(known(started.stdout).readline())
 
 
 def test_a_fork_is_the_program_that_was_asked_for(prepared: Prepared) -> None:
@@ -317,8 +317,7 @@ def test_flowers_programs_are_forked(tmp_path: Path, monkeypatch: pytest.MonkeyP
     pytest.importorskip("flwr")
     folder = write_guards(tmp_path / "programs")
     monkeypatch.setenv("FLWR_HOME", str(tmp_path / "flower"))
-    part = template.start_template(Flower(tmp_path / "flower", folder), folder)
-    assert part is not None
+    part = known(template.start_template(Flower(tmp_path / "flower", folder), folder))
     with part, launcher.connected(str(folder)) as connection:
         launcher.forked(connection, ["flwr", "--version"])
         assert launcher.read_line(connection) == b"ended 0"
