@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.local.likely_masses import acceleration_of, estimated_masses
+from tacit.local.turns import acceleration_of, estimated_masses
 from tacit.local.two_round.first_round import FirstRound
 from tacit.privacy.bounded import SlidingWindow
 

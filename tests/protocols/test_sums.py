@@ -13,10 +13,9 @@ from scipy import stats
 
 from tacit import Clients, FedAUC, PublishedHistogram, ScoreHistogram
 from tacit.privacy.distributions import shared_laplace_tail
-from tacit.protocol import DataError, NoiseSource, NoNoise, SimulatedNoise
+from tacit.protocol import DataError, NoiseSource, NoNoise, SimulatedNoise, fields
 from tacit.protocol.conversation import WRAP_BITS, ClientState, Query, View
 from tacit.protocol.fields import runs_of
-from tacit.running.session import sums, together
 from tacit.running.session.messages import Agreement
 from tacit.testing.checks import conversation_of
 from tacit.testing.rehearsal import Keys, rehearse
@@ -177,14 +176,14 @@ def test_a_party_that_counts_itself_otherwise_changes_nothing(
     name: str, added: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     honest, answers = stated(PROTOCOLS[name]), []
-    flattened = sums.flattened
+    flattened = fields.flattened
 
     def lying(reply: Any, layout: Any) -> Any:
         answers.append(reply)
         claimed = reply["clients"] + added * (len(answers) % 3 == 1)
         return flattened({**reply, "clients": claimed}, layout)
 
-    monkeypatch.setattr(together, "flattened", lying)
+    monkeypatch.setattr(fields, "flattened", lying)
     assert stated(PROTOCOLS[name]) == honest
     assert answers
 

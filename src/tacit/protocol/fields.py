@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import Integers
 from tacit.crypto.secure_sum import masking
 from tacit.crypto.secure_sum.messages import HEADER, SIGNATURE_BYTES
 from tacit.data.ragged import Ragged
@@ -75,6 +76,37 @@ MAX_EMPTY = 2**16
 """An axis of an array without values has no bytes that bound it."""
 RAGGED = 0x80
 """Marks, in the byte of an array's axes, a field of several values a client."""
+
+
+def flattened(reply: Reply, layout: Layout) -> Integers:
+    """A reply's numbers as one vector, in the order of the layout.
+
+    Raises
+    ------
+    TypeError : for a reply with other fields, shapes or types than the layout's.
+
+    Examples
+    --------
+    >>> layout = {"counts": (2,), "clients": ()}
+    >>> flattened({"clients": np.array(1), "counts": np.array([5, 7])}, layout)
+    array([5, 7, 1])
+    """
+    if reply.keys() != layout.keys():
+        raise TypeError(f"a sum of {sorted(layout)} was agreed, got {sorted(reply)}")
+    parts = []
+    for name, shape in layout.items():
+        value = reply[name]
+        if isinstance(value, Ragged) or value.dtype != np.int64 or value.shape != shape:
+            raise TypeError(f"field {name!r} must hold 64-bit integers of shape {shape}")
+        parts.append(value.ravel())
+    return np.concatenate(parts)
+
+
+def shaped(vector: Integers, layout: Layout) -> Reply:
+    """The named numbers of a vector."""
+    ends = np.cumsum([int(np.prod(shape)) for shape in layout.values()])
+    parts = np.split(vector, ends[:-1])
+    return {name: part.reshape(layout[name]) for name, part in zip(layout, parts, strict=True)}
 
 
 class MessageError(ValueError):

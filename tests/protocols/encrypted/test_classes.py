@@ -11,7 +11,6 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 import tacit
-from tacit.counts.class_scores import one_against_rest
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.masking import MaskedValueError
 from tacit.protocol import Clients, DataError, NoNoise, conversation, declared, values
@@ -19,6 +18,7 @@ from tacit.protocols.encrypted import classes as by_class
 from tacit.protocols.encrypted import hidden, masked_scheme, sessions
 from tacit.protocols.encrypted.classes import ClassesRevealed, EncryptedClassAUC, pieces
 from tacit.protocols.encrypted.protocol import EncryptedAUC
+from tacit.protocols.shared.declared import one_against_rest
 from tacit.running.simulation import simulate
 from tacit.testing.checks import conversation_of
 from tests.classified import CLASSES, breakdown_of, class_clients, known_classes

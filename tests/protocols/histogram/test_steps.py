@@ -14,7 +14,7 @@ from tacit import Clients, PublishedHistogram, ScoreHistogram
 from tacit.protocol import NoiseSource, NoNoise, Query, Ragged, SecureSum, SimulatedNoise, View
 from tacit.protocols.histogram.local_rounds import report_bytes, set_bits, unary_reports
 from tacit.protocols.histogram.steps import leaves_of, summed_trees
-from tacit.protocols.shared import packed_reports
+from tacit.protocols.shared import counting
 from tacit.testing.recording import Recorder
 from tests.protocols.histogram.losses import HEIGHT, answer, hospital
 
@@ -96,8 +96,8 @@ class TestWhatIsSent:
             drawn.setdefault(size, []).append(bits)
             return bits
 
-        monkeypatch.setattr(packed_reports, "unary_bits", marked)
-        monkeypatch.setattr(packed_reports, "BITS_AT_ONCE", at_once)
+        monkeypatch.setattr(counting, "unary_bits", marked)
+        monkeypatch.setattr(counting, "BITS_AT_ONCE", at_once)
         clients = Clients.from_arrays(
             rng.random(90), rng.integers(0, 2, 90), rng.integers(0, 12, 90)
         )

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tacit.counts.reported_trees import CHOICE_UNITS
 from tacit.counts.tree_budget import (
+    CHOICE_UNITS,
     LOCAL_HEIGHTS,
     MIN_LEVEL_FRACTION,
     Aim,

@@ -7,6 +7,7 @@ that need all records at once read them into memory, at their first use.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial, reduce
 from typing import Any, ClassVar, Protocol
 
@@ -108,8 +109,14 @@ class Stored(Protocol):
         """All records, in batches of all K clients, some of which are without records in them."""
 
     def added(self, numbers: Numbers) -> Integers:
-        """The sum of the numbers of all batches."""
-        return reduce(np.add, map(numbers, self.batches()))
+        """The sum of the numbers of all batches; while one is read, that before is counted."""
+        with ThreadPoolExecutor(1) as other:
+            sent = (other.submit(numbers, batch) for batch in self.batches())
+            total: Integers = np.zeros((), dtype=np.int64)
+            before = next(sent)
+            for each in sent:
+                total, before = total + before.result(), each
+            return np.asarray(total + before.result())
 
     def ascending(self) -> Iterator[Ascending]:
         """All records in ascending order of their scores, with ``2 * client + label``."""

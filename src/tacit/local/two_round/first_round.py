@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.data.errors import DataError, check_classes
-from tacit.local import likely_masses, turns
+from tacit.local import turns
 from tacit.privacy import bounded
 from tacit.protocol import devices
 from tacit.protocol.fields import ragged_of
@@ -92,8 +92,8 @@ class FirstRound(turns.WindowReports):
         least = 0.5 / (counts.sum(axis=(-2, -1)) + 1)
         return ScoreModel(
             np.clip(positives.sum(axis=-1), least, 1 - least),
-            likely_masses.normalised(negatives),
-            likely_masses.normalised(positives),
+            turns.normalised(negatives),
+            turns.normalised(positives),
         )
 
     def trials(self, model: ScoreModel, counts: Integers, trials: int = TRIALS) -> ScoreModel:

@@ -56,7 +56,6 @@ import numpy as np
 
 import tacit.protocol as tp
 from tacit.arrays import Floats
-from tacit.counts import class_scores
 from tacit.crypto import masking
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.secure_sum.masking import derive
@@ -65,7 +64,7 @@ from tacit.protocol import audits, declared
 from tacit.protocols.encrypted import confirming, hidden, protocol, sessions, steps
 from tacit.protocols.encrypted.masked_scheme import Certain, MaskedScheme, class_cells
 from tacit.protocols.encrypted.masked_sides import MaskedParty
-from tacit.protocols.shared.declared import ScoresByClass
+from tacit.protocols.shared.declared import ScoresByClass, one_against_rest
 from tacit.results.estimate import Estimate
 from tacit.results.parts import Breakdown, Part
 
@@ -195,7 +194,7 @@ def send_masked_classes(
     seat = steps.counting_seat(clients, query, state)
     party = steps.party_of(settings, seat)
     uploads = [b""] * clients.count
-    for number, each in enumerate(class_scores.one_against_rest(clients, scores, classes)):
+    for number, each in enumerate(one_against_rest(clients, scores, classes)):
         cells = class_cells(each, settings.threshold_scores)
         sent = class_party(party, number).uploads(*cells, seat.indices)
         uploads = [before + message for before, message in zip(uploads, sent, strict=True)]

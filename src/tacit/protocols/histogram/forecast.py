@@ -11,8 +11,8 @@ import numpy as np
 
 import tacit.protocol as tp
 from tacit.arrays import Floats
-from tacit.counts import noisy_areas, reported_trees, tree_results, zoomed_cells
-from tacit.counts.reported_trees import CHOICE_UNITS, FIRST_CELLS
+from tacit.counts import noisy_areas, tree_budget, tree_results, zoomed_cells
+from tacit.counts.tree_budget import CHOICE_UNITS, FIRST_CELLS
 from tacit.local import turns
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import PROBABILITY, EvenScale, ScoreScale, named_scale
@@ -289,7 +289,7 @@ def planned_noise(protocol: ScoreHistogram, scenario: tp.Scenario, height: int) 
     if isinstance(protocol.trust, tp.Local):
         early = _early_fraction(protocol, scenario)
         units = protocol.level_units(height)
-        return reported_trees.expected_noise(
+        return tree_budget.expected_noise(
             scenario.records, protocol.epsilon or math.inf, units, 1 - early
         )
     return protocol.summed_noise(height, scenario.clients)

@@ -19,8 +19,8 @@ import scipy
 
 import tacit.protocol as tp
 from tacit.arrays import Flags, Floats, Integers
-from tacit.counts import placing, reported_trees
-from tacit.counts.reported_trees import FIRST_CELLS
+from tacit.counts import placing, tree_budget
+from tacit.counts.tree_budget import FIRST_CELLS
 from tacit.local import turns
 from tacit.metrics import curves, trees
 from tacit.metrics.cells.score_scale import ScoreScale
@@ -29,13 +29,13 @@ from tacit.privacy.mechanisms.response import Bits, Choices, flip_probability
 from tacit.protocol import devices, releases
 from tacit.protocol.fields import ragged_of
 from tacit.protocols.histogram import steps
-from tacit.protocols.shared import counting, packed_reports
+from tacit.protocols.shared import counting
 
 LEVEL_SIZES = 1 << np.arange(2**5)
 """The number of nodes of every level."""
 
 
-@tp.step(cost=packed_reports.report_cost, shares=releases.planned_clients)
+@tp.step(cost=counting.report_cost, shares=releases.planned_clients)
 def unary_reports(
     clients: tp.Clients, query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState
 ) -> tp.Reply:
@@ -66,7 +66,7 @@ def _reported(
     settings, height = query.protocol, steps.agreed_height(query)
     drawn = noise.draw(Choices(settings.level_units(height)), leaves.shape[-1:])
     levels = np.asarray(FIRST_CELLS + drawn)
-    bits = packed_reports.packed_reports(
+    bits = counting.packed_reports(
         leaves >> (height + 1 - levels), levels, LEVEL_SIZES, offsets, settings.epsilon, noise
     )
     return {"levels": tp.Ragged(levels.astype(np.int8), offsets), "bits": bits}
@@ -74,7 +74,7 @@ def _reported(
 
 def report_bytes(levels: Integers) -> Integers:
     """The bytes of a report on each of these levels."""
-    return packed_reports.packed_bytes(LEVEL_SIZES[levels])
+    return counting.packed_bytes(LEVEL_SIZES[levels])
 
 
 def level_start(level: int) -> int:
@@ -99,7 +99,7 @@ def set_bits(reply: tp.Reply, level: int) -> tuple[Integers, int]:
     if counts is not None:
         start = level_start(level)
         return counts[start + 1 : start + 1 + (1 << level)], int(counts[start])
-    return packed_reports.packed_counts(reply["levels"], reply["bits"], LEVEL_SIZES, level)
+    return counting.packed_counts(reply["levels"], reply["bits"], LEVEL_SIZES, level)
 
 
 def local_tree(
@@ -115,7 +115,7 @@ def local_tree(
     records = sum(sent for _, sent in by_level.values()) if records is None else records
     told = {level: each for level, each in by_level.items() if each[1]}
     first = {FIRST_CELLS: by_level[FIRST_CELLS]}
-    leaves, noise = reported_trees.trees_of_reports(told or first, records, epsilon)
+    leaves, noise = tree_budget.trees_of_reports(told or first, records, epsilon)
     return leaves[..., 0, :], noise
 
 

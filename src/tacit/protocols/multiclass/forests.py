@@ -39,11 +39,11 @@ import numpy as np
 
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
-from tacit.counts import class_forests, reported_trees, tree_budget
+from tacit.counts import class_forests, tree_budget
 from tacit.privacy.mechanisms.response import Choices, UniformIntegers
 from tacit.protocol import releases
 from tacit.protocols.shared import counting
-from tacit.protocols.shared.packed_reports import packed_counts, packed_reports, report_cost
+from tacit.protocols.shared.counting import packed_counts, packed_reports, report_cost
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ SLOTS, BITS = "slots", "bits"
 def report_parts(height: int, budget: float) -> tuple[float, ...]:
     """The parts of the levels of trees, the roots first, which are not asked for."""
     units = tree_budget.record_units(height, "auc")
-    return (0.0, *(budget * each / reported_trees.CHOICE_UNITS for each in units))
+    return (0.0, *(budget * each / tree_budget.CHOICE_UNITS for each in units))
 
 
 def _slots(blocks: tuple[Block, ...]) -> list[tuple[Block, int]]:
@@ -146,7 +146,7 @@ def _sizes(blocks: tuple[Block, ...]) -> Integers:
 def slot_units(blocks: tuple[Block, ...], epsilon: float) -> tuple[int, ...]:
     """In how many of about ``CHOICE_UNITS`` cases a record reports in every slot."""
     return tuple(
-        max(round(block.parts[level] / epsilon * reported_trees.CHOICE_UNITS), 1)
+        max(round(block.parts[level] / epsilon * tree_budget.CHOICE_UNITS), 1)
         for block, level in _slots(blocks)
     )
 
@@ -210,7 +210,7 @@ def forests_from_reports(
     records = sum(reports for levels in counted.values() for _, reports in levels.values())
     return {
         block.name: class_forests.Forest(
-            *reported_trees.trees_of_reports(
+            *tree_budget.trees_of_reports(
                 counted[block.name], records * block.votes, epsilon, block.trees, total_known=False
             )
         )

@@ -41,11 +41,12 @@ import numpy as np
 
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
-from tacit.counts import class_forests, class_scores, influence, noisy_areas
+from tacit.counts import class_forests, influence, noisy_areas
 from tacit.metrics import curves, trees
 from tacit.metrics.cells.score_distribution import rising_fractions, with_ends
 from tacit.privacy.distributions import discrete_laplace_variance
 from tacit.protocol import releases
+from tacit.protocols.shared.declared import one_against_rest
 
 FIELDS = OWN_BELOW, OTHER_BELOW, SIZES = ("own_below", "other_below", "class_sizes")
 """Fields of the query: the part of each class's own records, and of all others, below every inner
@@ -137,7 +138,7 @@ class ClassInfluences:
         classes : of the records, shape (M,).
         clients : whose records they are.
         """
-        against_rest = class_scores.one_against_rest(clients, scores, classes)
+        against_rest = one_against_rest(clients, scores, classes)
         return np.stack(
             [
                 influences.totals(each)

@@ -22,8 +22,8 @@ import numpy as np
 
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
-from tacit.counts import reported_trees, tree_budget, tree_results
-from tacit.counts.reported_trees import CHOICE_UNITS, FIRST_CELLS
+from tacit.counts import tree_budget, tree_results
+from tacit.counts.tree_budget import CHOICE_UNITS, FIRST_CELLS
 from tacit.metrics import trees
 from tacit.metrics.cells.score_scale import EVEN
 from tacit.privacy.mechanisms.response import Choices
@@ -101,7 +101,7 @@ def sampled_tree(
     counts = counting.summed_levels(sums)
     scaled = {level: factors[level] * each[..., 0, :] for level, each in counts.items()}
     records = max(float(np.mean([counts.sum(axis=-1) for counts in scaled.values()])), 1.0)
-    noise = reported_trees.sampled_noise(variances, factors, records, extra=0.0, centred=False)
+    noise = tree_budget.sampled_noise(variances, factors, records, extra=0.0, centred=False)
     known = [scaled.get(level) for level in range(height + 2)]
     return trees.consistent_leaves(known, noise.weighting), noise
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
-from tacit.counts import class_scores
+from tacit.data.categories import Categories
 from tacit.metrics.ranking import auc, top_hits
 from tacit.privacy import doubles
 from tacit.protocol import audits
@@ -188,17 +188,28 @@ class ScoresByClass(tp.ScaledScores, tp.Declarations):
     def classified(self, clients: tp.Clients) -> tuple[Floats, Integers]:
         """The scores of all classes, shape (M, C), and the records' classes, shape (M,).
 
+        Clients without classes are taken to have two, with the scores 1 - s and s, or -s and s.
+
         Raises
         ------
         DataError : for clients of other classes than the agreed ones.
         """
-        return class_scores.scores_by_class(
-            clients, self.classes, bounded=self.score_range is not None
-        )
+        clients = clients if clients.at_hand else clients.part(0, clients.count)
+        known, names = clients.categories, self.classes
+        if known is not None and known.scores is not None:
+            if known.names != names:
+                raise tp.DataError(
+                    f"classes must be {', '.join(names)}, got {', '.join(known.names)}"
+                )
+            return known.scores, known.of_record
+        if len(names) != 2:
+            raise tp.DataError(f"{len(names)} classes need a column of scores each, got one")
+        against = -clients.scores if self.score_range is None else 1 - clients.scores
+        return np.stack([against, clients.scores], axis=1), clients.labels.astype(np.int64)
 
     def problems(self, clients: tp.Clients) -> Iterator[tp.Clients]:
         """Each class against the rest."""
-        return class_scores.one_against_rest(clients, *self.classified(clients))
+        return one_against_rest(clients, *self.classified(clients))
 
     def exact(self, clients: tp.Clients) -> float:
         """The mean of the exact one-versus-rest AUCs, which is not private."""
@@ -206,9 +217,31 @@ class ScoresByClass(tp.ScaledScores, tp.Declarations):
 
     def audit_federation(self, records: int, apart: bool) -> tp.Clients:
         """Records of all classes in turn, whose scores lie in cells of their own."""
-        return class_scores.in_classes(
-            super().audit_federation(records, apart), self.classes, self.score_scale
-        )
+        clients, count = super().audit_federation(records, apart), len(self.classes)
+        if count == 2:  # clients have two without names
+            return clients
+        records = clients.records
+        even = (np.arange(records * count).reshape(records, count) + 0.5) / (records * count)
+        made = Categories(self.classes, np.arange(records) % count, self.score_scale.scores(even))
+        return clients.with_categories(made)
+
+
+def one_against_rest(
+    clients: tp.Clients, scores: Floats, classes: Integers
+) -> Iterator[tp.Clients]:
+    """For each class the clients with its scores, and the label 1 for its records.
+
+    Parameters
+    ----------
+    clients : whose records they are.
+    scores : of all classes, shape (M, C).
+    classes : of the records, shape (M,).
+    """
+    clients = clients if clients.at_hand else clients.part(0, clients.count)
+    plain = replace(clients, categories=None)
+    for number in range(scores.shape[1]):
+        column = np.ascontiguousarray(scores[:, number])
+        yield replace(plain, scores=column, labels=(classes == number).astype(np.int8))
 
 
 REPORTING = 8

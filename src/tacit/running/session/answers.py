@@ -1,17 +1,22 @@
 """What a party computes of its records in one run, and what it has paid for.
 
-What a party refuses to answer, whatever its records are.
+What a party refuses to answer, whatever its records are, and the terms of the secure sums in which
+it takes part.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
 import tacit.protocol as tp
+from tacit.crypto.identities import Roster
+from tacit.crypto.secure_sum import graph, terms
 from tacit.privacy import composition
-from tacit.protocol import conversation, mpc
+from tacit.protocol import conversation, fields, mpc
 from tacit.running.session.debits import Debit, DeclinedError, Guard
 from tacit.running.session.messages import Agreement, MalformedMessageError, SignedMessage
 from tacit.running.spending import Payment, added, counted_clients, exceeds, most_spent
@@ -22,6 +27,10 @@ UNANSWERABLE = (ValueError, TypeError, LookupError, ArithmeticError, AttributeEr
 
 REFUSED = "it refuses what the coordinator sent"
 """The only reason that others learn when a step that refuses once has refused."""
+
+
+LARGEST_WORD = 2**63 - 1
+"""Largest number of a party whose step bounds its sums: a refusal would show that it is larger."""
 
 
 @dataclass
@@ -260,3 +269,43 @@ def program_of(query: tp.Query) -> mpc.MPCProgram:
     if query.step.computes is None:
         raise MalformedMessageError(f"step {query.step.name} declares no program for real parties")
     return query.step.computes()
+
+
+def with_room(query: tp.Query, agreement: Agreement) -> tp.Query:
+    """The query with the records of a party for which its sum has room."""
+    return replace(query, most_records=agreement.most_records)
+
+
+def sum_terms(
+    agreement: Agreement, session: bytes, encoded: bytes, query: tp.Query, attempt: int
+) -> terms.SumTerms:
+    """The terms of an attempt at the sum that one query of a run is for.
+
+    They name the run and the query, so that parties with another query are in another sum.
+    All parties of the agreement are in the roster, present or not: none of them chooses it.
+
+    Parameters
+    ----------
+    agreement : what was agreed.
+    session : the run.
+    encoded : the query as it was sent.
+    query : the query with room for the agreed records.
+    attempt : which attempt, from 0.
+
+    Raises
+    ------
+    ValueError : for an agreement of one party, or numbers that no sum can have.
+    """
+    name = b"tacit sum of a run 2" + agreement.digest + session + sha256(encoded).digest()
+    parties = len(agreement.parties)
+    min_clients = max(agreement.min_clients, agreement.protocol.min_clients(parties))
+    runs = fields.runs_of(query)
+    return terms.SumTerms(
+        sha256(name).digest()[: terms.SESSION_BYTES],
+        Roster(agreement.parties),
+        sum(math.prod(shape) for shape in fields.layout_of(query).values()),
+        LARGEST_WORD if runs else agreement.largest,
+        graph.Neighbourhood.of(parties, agreement.bears, min_clients),
+        attempt,
+        runs,
+    )

@@ -18,7 +18,7 @@ from tacit.protocol import fields
 from tacit.protocol.conversation import Query, Reply, View, stack
 from tacit.protocol.values import encode_query, encode_values, named_values
 from tacit.running.mpc.transport import Session
-from tacit.running.session import answers, sums
+from tacit.running.session import answers
 from tacit.running.session.messages import Agreement, Announced, Kind, query_name, read_announcement
 
 MAX_COUNT = 2**53
@@ -135,7 +135,7 @@ def _summed(
     attempt up, and those who do are asked again.
     """
     request, layout = encode_query(query), fields.layout_of(query)
-    terms = sums.sum_terms(agreement, session, request, sums.with_room(query, agreement), 0)
+    terms = answers.sum_terms(agreement, session, request, answers.with_room(query, agreement), 0)
     restart = b""
     while True:
         server = SumServer(terms)
@@ -153,7 +153,7 @@ def _summed(
                 raise
         else:
             result = server.conclude()
-            reply = sums.shaped(result.total, layout)
+            reply = fields.shaped(result.total, layout)
             if query.step.shares is not None and layout.get(COUNTED) == ():
                 reply = {**reply, COUNTED: np.asarray(len(result.clients))}
             return Answered(result.clients, reply, attempts=terms.attempt + 1)

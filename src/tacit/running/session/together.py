@@ -10,8 +10,15 @@ from tacit.protocol import fields, mpc, values
 from tacit.protocol.conversation import Query, View
 from tacit.running.mpc.transport import Meeting, Transport, UnreachableError
 from tacit.running.session import debits, messages
-from tacit.running.session.answers import Answers, Computation, OpenSum, checked_query, program_of
-from tacit.running.session.sums import flattened, sum_terms, with_room
+from tacit.running.session.answers import (
+    Answers,
+    Computation,
+    OpenSum,
+    checked_query,
+    program_of,
+    sum_terms,
+    with_room,
+)
 
 NAME_BYTES = 16
 """Bytes of a query's name that name a computation, which becomes a part of paths."""
@@ -85,7 +92,7 @@ class ClientSums:
 
         def masked(delivery: bytes) -> bytes:
             reply = self._answers.computed(query)
-            return client.mask(delivery, flattened(reply, fields.layout_of(query)))
+            return client.mask(delivery, fields.flattened(reply, fields.layout_of(query)))
 
         steps = (client.share, masked, client.certify, client.reveal)
         if begun.rounds == MASKING:

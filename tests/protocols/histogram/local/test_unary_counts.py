@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.arrays import Integers
-from tacit.counts.reported_trees import FIRST_CELLS
+from tacit.counts.tree_budget import FIRST_CELLS
 from tacit.protocol.devices import Payloads
 from tacit.protocols.histogram.local_rounds import report_bytes, unary_counts_of
 
