@@ -17,8 +17,8 @@ from tacit.outcomes.survival import figures, rounds
 from tacit.results.parts import Breakdown
 from tacit.running.evaluating import repeat_results
 from tacit.running.session.coordinator import RunError
+from tacit_studies.golden import survival as golden
 from tests.terminal import run
-from tests.vectors import make_survival as golden
 
 EXACT = tp.ExactSum.word
 

@@ -1,1 +1,1 @@
-"""Figures by packages of R beside those of tacit, on records that both have."""
+"""Figures by packages of R and Python beside those of tacit, on records that both have."""

@@ -1,4 +1,4 @@
-"""Write the golden numbers of survival analysis: ``python tests/vectors/make_survival.py``.
+"""Write the golden numbers of survival analysis: ``python -m tacit_studies.golden.survival``.
 
 It needs lifelines and scikit-survival, with their own NumPy: run it in an environment of its own.
 """
@@ -28,9 +28,9 @@ def records() -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
 
 def main() -> None:
     """Compute with both libraries."""
-    from lifelines import KaplanMeierFitter
-    from lifelines.statistics import logrank_test
-    from sksurv import metrics
+    from lifelines import KaplanMeierFitter  # noqa: PLC0415 -- asks for another NumPy
+    from lifelines.statistics import logrank_test  # noqa: PLC0415
+    from sksurv import metrics  # noqa: PLC0415
 
     risk, days, died = records()
     ends = np.linspace(80, UNTIL, 10)
