@@ -20,7 +20,7 @@ from tacit.results.estimate import Estimate
 from tacit.results.parts import COLUMNS
 from tacit.results.saved.reading import Bounds, Result, number
 
-LEFT, TOP, SIDE = 54, 12, 300
+LEFT, TOP, SIDE = 70, 12, 300
 WIDTH, HEIGHT = LEFT + SIDE + 14, TOP + SIDE + 46
 BAR_WIDTH, BAR_EDGE, ROW = 420, 26, 44
 

@@ -139,7 +139,8 @@ class LeftOut:
         if not math.isfinite(value):
             return f"not enough signal ({cost}, a part of what is spent)"
         low, high = self._whole_interval()
-        return f"about {value:,.0f}, {low:,} to {high:,} ({cost}, a part of what is spent)"
+        interval = "" if low is None else f", {low:,} to {high:,}"
+        return f"about {value:,.0f}{interval} ({cost}, a part of what is spent)"
 
     def _exact_rows(self, entry: Mapping[str, Any]) -> list[tuple[str, str]]:
         """Exact counts, of all and of every client that left any out."""

@@ -30,9 +30,12 @@ NOT_MEASURED = {
     "encrypted-auc": "no noise",
     "encrypted-class-auc": "no noise",
     "missing-records": "a count, with no cells",
+    "bounded-mean": "a mean: measured by `tacit reproduce bounded`",
     "compared-auc": "another figure",
     "grouped-histogram": "a figure of each group: measured by tests.coverage_of_parts",
     "multiclass-histogram": "a figure of each class: measured by tests.coverage_of_parts",
+    "regression-error": "means: measured by `tacit reproduce bounded`",
+    "time-to-event": "measured by `tacit reproduce survival`",
 }
 
 

@@ -198,7 +198,8 @@ async def _opened(connection: socket.socket, handshake: Handshake | None) -> Str
 
 async def _end(writer: asyncio.StreamWriter, linger: float) -> None:
     """Send what is still to be sent, for a moment, and close."""
-    writer.close()
+    if not writer.is_closing():  # TLS of Python 3.11.2 forgets a connection that is closed twice
+        writer.close()
     ending = asyncio.ensure_future(writer.wait_closed())
     try:
         await asyncio.wait({ending}, timeout=linger)
