@@ -1,8 +1,10 @@
 """Figures of a life table, and of one by cells of risk, with their derivatives.
 
 Cells of time have ends in the last axis of a table: events by cell, then censored records by cell,
-then one cell of all that are later than the last. In a cell they mix evenly: a record that is
-censored there is at risk for half of it.
+then one cell of all that are later than the last. In a cell they mix evenly: of censored records
+half are gone before an event of their cell, or fewer where times are whole multiples of a step
+(``Grid.spread``), as those at its time are not. Rates in the cells beside tell how far from even
+they may be (``unevenness``).
 
 **Concordance.** Let A be the number of pairs of an event and a later record with less risk (a tie
 counts one half), B that of all pairs of an event and a later record, and C = A / B. Records that
@@ -44,31 +46,71 @@ def life_table(counts: Floats) -> tuple[Floats, Floats, Floats]:
     return events, lost, counts.sum(axis=-1, keepdims=True) - left + events + lost
 
 
-def survival(counts: Floats, censoring: bool = False) -> Floats:
+def survival(counts: Floats, early: Floats, censoring: bool = False) -> Floats:
     """The Kaplan-Meier estimate at ends of cells, shape (..., n); that of censoring if so asked.
 
     Parameters
     ----------
     counts : shape (..., 2 n + 1), real or complex.
+    early : the part of the censored records of a cell that is gone before its events, shape (n,).
     """
     events, lost, at_risk = life_table(counts)
     if censoring:
-        events, lost = lost, events
-    exposed = at_risk - lost / 2
+        events, lost, early = lost, events, 1 - early
+    exposed = at_risk - early * lost
     exposed = np.where(exposed.real < 1, 1, exposed)
     factor = 1 - events / exposed
     return np.asarray(np.cumprod(np.where(factor.real < 0, 0, factor), axis=-1))
 
 
-def log_rank(counts: Floats) -> Floats:
+def unevenness(rates: Floats) -> Floats:
+    """About how far from even what has these rates may be in its cell, shape (..., n), n above 2.
+
+    Where rates rise or fall evenly a twelfth of the rise tells it. A cell unlike those beside it
+    may hold everything at one of its ends.
+    """
+    steps = np.diff(rates)
+    inner = np.abs(np.diff(steps)) / 8 + np.abs(steps[..., 1:] + steps[..., :-1]) / 12
+    ends = np.abs(steps) / 4
+    return np.concatenate([ends[..., :1], inner, ends[..., -1:]], axis=-1)
+
+
+def cell_errors(counts: Floats, early: Floats, widths: Floats) -> tuple[Floats, Floats]:
+    """What cells may hide of the survival curve at their ends, and of its area, shape (n,) each.
+
+    Other places of events and censored records in a cell with rates h and l of these change the
+    logarithm of the curve by up to ``h l / 2``, and its area by up to half of what falls there:
+    by as much as ``unevenness`` says, and by what chance gives.
+
+    Parameters
+    ----------
+    counts, early : as ``survival`` has them.
+    widths : of cells, shape (n,).
+    """
+    events, lost, at_risk = life_table(counts)
+    exposed, several = np.maximum(at_risk - early * lost, 1), 2 * early
+    rate, gone = events / exposed, lost / exposed
+    alive = survival(counts, early)
+    before, both = np.append(1.0, alive[:-1]), np.abs(rate * gone) * (rate + gone)
+    apart = unevenness(rate) * np.abs(gone) + unevenness(gone) * np.abs(rate) + both / 6
+    falls = widths * before * unevenness(rate)
+    chance = both / exposed, np.square(widths * before) * rate / exposed
+    drawn = (np.sqrt(np.cumsum(np.maximum(several * each, 0)) / 12) for each in chance)
+    sure = (np.cumsum(several * each) for each in (apart, falls))
+    log, area = map(np.hypot, sure, drawn)
+    return alive * log, area
+
+
+def log_rank(counts: Floats, early: Floats) -> Floats:
     """The log hazard ratio of the second of two groups to the first: (O - E) / V, shape (1,).
 
     Parameters
     ----------
     counts : shape (2, 2 n + 1).
+    early : as ``survival`` has it.
     """
     events, lost, at_risk = life_table(counts)
-    exposed = at_risk - lost / 2
+    exposed = at_risk - early * lost
     both = exposed.sum(axis=0)
     both = np.where(both.real < 2, 2, both)
     share, died = exposed[1] / both, events.sum(axis=0)
@@ -76,7 +118,7 @@ def log_rank(counts: Floats) -> Floats:
     return np.asarray((events[1] - died * share).sum(keepdims=True) / spread.sum())
 
 
-def by_then(times: Floats, risks: Floats, end: int) -> Floats:
+def by_then(times: Floats, risks: Floats, end: int, early: Floats) -> Floats:
     """The parts of all records by cell of risk with an event by then, and with none, shape (2, R).
 
     Those with an event weigh one over the chance not to be censored before, as do those that are
@@ -87,8 +129,9 @@ def by_then(times: Floats, risks: Floats, end: int) -> Floats:
     times : a life table whose cells of time divide those of ``risks``, shape (2 m + 1,).
     risks : shape (2 n + 1, R).
     end : how many cells of time of ``risks`` are before then.
+    early : as ``survival`` has it.
     """
-    cells, kept = risks.shape[0] // 2, survival(times, censoring=True)
+    cells, kept = risks.shape[0] // 2, survival(times, early, censoring=True)
     kept, split = np.where(kept.real <= 0, 1, kept), kept.size // cells
     # at the middle of a cell, or on both sides of it
     amid = (kept[split // 2 - 1 :: split] + kept[(split + 1) // 2 - 1 :: split]) / 2

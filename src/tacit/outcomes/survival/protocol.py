@@ -35,6 +35,9 @@ STANDING = 0.005
 FEW = 200
 """Times of fewer values have a step, where each of these has ten records or more."""
 
+LATEST = 1e15
+"""The latest end of times."""
+
 SAMPLE = 20_000
 """Synthetic records of which a forecast makes tables."""
 
@@ -135,8 +138,8 @@ class TimeToEvent(clipping.BoundedValues):
         super().__post_init__()
         if self.group_names:
             check_names("group_names", self.group_names, least=1)
-        if self.until is not None and not 0 < self.until < math.inf:
-            raise ValueError(f"until must be above 0 and finite, got {self.until:g}")
+        if self.until is not None and not 0 < self.until <= LATEST:
+            raise ValueError(f"until must be above 0 and at most {LATEST:g}, got {self.until:g}")
         if self.step is not None and not 0 < self.step < math.inf:
             raise ValueError(f"step must be above 0 and finite, got {self.step:g}")
         wrong = [each for each in self.horizons if not 0 < each <= (self.until or math.inf)]
@@ -179,10 +182,10 @@ class TimeToEvent(clipping.BoundedValues):
         distinct = clients.added(
             lambda batch: np.atleast_1d(np.unique(rounds.times_of(batch)).size)
         )
-        if self.step is None and distinct[0] < min(FEW, clients.records / 10 - FEW):
+        if self.step is None and distinct[0] < min(FEW, clients.records / 10):
             yield (
                 f"there are only {distinct[0]:,} different times: name of what number they are "
-                "multiples, step, or the concordance is a little off"
+                "multiples, step, or the figures are a little off"
             )
 
     def trial_records(self, clients: tp.Clients) -> tp.Clients:

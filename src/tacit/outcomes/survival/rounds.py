@@ -95,6 +95,22 @@ class Grid(NamedTuple):
         places = np.arange(1, self.cells * self.split + 1) / self.split
         return np.interp(places, np.arange(self.cells + 1), self.edges)
 
+    def spread(self, step: float | None, fine: bool) -> tuple[Floats, Floats]:
+        """How times that are multiples of a step lie in cells, all of which are alike likely.
+
+        Returned are, for each cell, the part of the censored records that is gone before an event,
+        and the mean part of the cell that is left after one, shape (n,) each: a half for any times.
+        """
+        edges = np.append(0.0, self.ends) if fine else self.edges
+        if step is None:
+            return np.full(edges.size - 1, 0.5), np.full(edges.size - 1, 0.5)
+        # rounding makes no multiple at an end later
+        last = np.floor(edges / step * (1 + 1e-12))
+        distinct = np.maximum(np.diff(last), 1)
+        middle = step * (last[:-1] + last[1:] + 1) / 2
+        left = (edges[1:] - middle) / np.diff(edges)
+        return (1 - 1 / distinct) / 2, np.clip(left, 0.0, 1.0)
+
     def times(self, clients: tp.Clients, fine: bool) -> Integers:
         """Every record's place in a life table, shape (M,): a time at an end is before it."""
         ends = self.ends if fine else self.edges[1:]

@@ -37,6 +37,10 @@ ORDER_LEFT = (2.0, 5.0)
 """What influences leave of the order of events in cells and its error, by what rates in cells give.
 """
 
+WORTH, MOST_SHARED = 0.15, 0.8
+"""What the order of risks is taken to be worth at least, as an AUC above a half; the largest part
+of all pairs of records that may share a cell of risk."""
+
 TOO_LATE = "too few records are at risk then, as far as noise tells"
 LEAST = 1e-100
 """Keeps influences that are all 0 finite."""
@@ -44,6 +48,7 @@ LEAST = 1e-100
 BEYOND = "the grid of times ends before"
 NO_EVENTS = "a group has no events, as far as noise tells"
 TOO_EARLY = "there are no events by then, as far as noise tells"
+SHARED = "nearly all risks share one cell, as far as noise tells: name narrower bounds"
 
 
 TIME = "Time"
@@ -59,7 +64,7 @@ def banded(
     """A curve through estimates, with the band of their intervals about the population."""
     value = np.array([each.value for each in known])
     around = REACH * np.array(
-        [math.hypot(each.privacy_error, each.sampling_error) for each in known]
+        [math.hypot(each.standard_error, each.sampling_error) for each in known]
     )
     band = (np.clip(each, *limits) for each in (value, value - around, value + around))
     return BandedCurve(across, up, places, *band)
@@ -70,6 +75,12 @@ def estimates_of(result: ServerResult) -> list[Estimate]:
     columns = result.value, result.privacy_error, result.sampling_error, result.approximation_error
     rows = np.stack([np.ravel(each) for each in columns], axis=1).tolist()
     return [Estimate(a, b, c, d).within((0.0, 1.0)) for a, b, c, d in rows]
+
+
+def _hidden(value: Floats | float, same_risk: Floats) -> Floats:
+    """What pairs in one cell of risk may be worth, where so large a part of all pairs is in one."""
+    apart = np.maximum(np.abs(value - 1 / 2), WORTH)
+    return np.asarray(apart * np.minimum(4 * same_risk**2, same_risk / 2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,9 +165,14 @@ class Told:
         return np.asarray(np.clip(same / whole, 1 / cells, 1.0))
 
     def _hidden(self, known: figures.Concordance) -> Floats:
-        """About what cells of risk hide: the order of pairs that share one."""
-        apart = np.abs(known.value - 1 / 2) / self.risks.shape[-1]
-        return np.asarray(4 * apart * self._same_risk)
+        """About what cells hide: the order of pairs that share one of risk, or one of time."""
+        events, lost, at_risk = figures.life_table(self.pooled[1].sum(axis=-1))
+        exposed = np.maximum(at_risk - lost / 2, 1.0)
+        several = 2 * self.grid.spread(self.protocol.step, fine=False)[0]
+        apart = figures.unevenness(events / exposed) * exposed * several
+        times = (apart * np.abs(events + lost)).sum(axis=-1) / known.pairs
+        worth = np.maximum(np.abs(known.value - 1 / 2), WORTH)
+        return np.hypot(_hidden(known.value, self._same_risk), worth * times)
 
     def _order(self, known: figures.Concordance) -> tuple[Floats, Floats]:
         """What the order of events in cells of time is worth, and what influences leave of it."""
@@ -166,12 +182,18 @@ class Told:
         return np.abs(whole) / known.pairs, left / known.pairs
 
     def _tied(self, known: figures.Concordance) -> Floats:
-        """How much events at one time, which are no pair, raise the concordance."""
+        """How much pairs at one time raise the concordance.
+
+        Two events are none, and a censored record is later than an event.
+        """
         table, noise, cells = self.pooled[1], self.variances[1], self.grid.cells
-        events = table[..., :cells, :].sum(axis=-1)
-        equal = np.minimum((self.protocol.step or 0.0) / np.diff(self.grid.edges), 1.0)
-        pairs = ((np.square(events) - noise * table.shape[-1]) * equal / 2).sum(axis=-1)
-        return np.asarray(pairs / known.pairs * (known.value - 1 / 2))
+        events, lost = table[..., :cells, :], table[..., cells:-1, :]
+        equal = 1 - 2 * self.grid.spread(self.protocol.step, fine=False)[0]
+        none = np.square(events.sum(axis=-1)) - noise * table.shape[-1]
+        won = (events * (np.cumsum(lost, axis=-1) - lost / 2)).sum(axis=-1)
+        more = won - known.value[..., np.newaxis] * events.sum(axis=-1) * lost.sum(axis=-1)
+        more = more + none * (known.value[..., np.newaxis] - 1 / 2)
+        return np.asarray((more * equal).sum(axis=-1) / 2 / known.pairs)
 
     def _clustered(self, known: figures.Concordance) -> Floats:
         """What the order of pairs that share a cell of time and of risk may be worth, shape (...).
@@ -192,10 +214,11 @@ class Told:
     ) -> ServerResult:
         risks, noise = self.pooled[1], self.variances[1]
         hidden, tied = np.hypot(hidden, self._clustered(known)), self._tied(known)
-        value, hidden = value + tied, np.hypot(hidden, tied / 2)
+        value, hidden = value + tied, np.hypot(hidden, tied / 4)
         error = np.sqrt(noise * np.square(known.of_pairs).sum(axis=(-2, -1)))
         drawn = np.sqrt(np.maximum((risks * known.gradient**2).sum(axis=(-2, -1)), 0.0))
         none = (known.pairs <= 1) | (known.pairs < CLEAR * error)
+        few, none = none, none | (self._same_risk > MOST_SHARED)
         value, privacy = np.where(none, np.nan, value), np.where(none, np.nan, privacy)
         unknown = np.full_like(value, np.nan)
         result = ServerResult(
@@ -203,12 +226,11 @@ class Told:
         )
         if value.ndim or not none:
             return result
-        return replace(
-            result,
-            withheld="not enough signal: "
+        pairs = (
             f"{float(known.pairs):.0f} pairs of an event and a later record are estimated with a "
-            f"standard error of {float(error):.0f}",
         )
+        pairs += f"standard error of {float(error):.0f}"
+        return replace(result, withheld=f"not enough signal: {pairs if few else SHARED}")
 
     @property
     def horizons(self) -> Sequence[float]:
@@ -250,18 +272,22 @@ class Told:
     def _survival(self, named: str) -> tuple[dict[str, Estimate], dict[str, BandedCurve]]:
         """The survival curve with the numbers at risk, and it and its area at the horizons."""
         table, noise, ends = self.pooled[0], self.variances[0], self.grid.ends
+        early, left_after = self.grid.spread(self.protocol.step, fine=True)
         widths = np.diff(ends, prepend=0.0)
 
         def listed(counts: Floats) -> Floats:
-            alive = figures.survival(counts)
+            alive = figures.survival(counts, early)
             before = np.append(1.0, alive[:-1])
             both, gone = before + alive, before - alive
-            # trapezoids, less what constant hazards take off; the variance by the order in cells
-            areas = widths * (both / 2 - gone**2 / (6 * both + LEAST))
-            order = widths**2 * gone * before / figures.life_table(counts)[2] / 12
-            return np.concatenate([alive, np.cumsum(areas), np.cumsum(order)])
+            # what is left after events is lost, and what constant hazards take off
+            lost = left_after * gone + 2 * early * gone**2 / (6 * both + LEAST)
+            return np.concatenate([alive, np.cumsum(widths * (before - lost))])
 
-        known = figures.estimated(listed, [table], [noise])
+        hidden = np.concatenate(figures.cell_errors(table, early, widths)).tolist()
+        known = [
+            replace(each, approximation_error=error)
+            for each, error in zip(figures.estimated(listed, [table], [noise]), hidden, strict=True)
+        ]
         (left, error), clear = self.left, self.clear
         found = {}
         for horizon in self.horizons:
@@ -269,11 +295,8 @@ class Told:
             reason = TOO_LATE if place < ends.size else BEYOND
             given = mean = Estimate.absent(reason)
             if place < clear:
-                given, mean, order = known[place :: ends.size]
-                given = given.within((0.0, 1.0))
-                tied = (self.protocol.step or 0.0) / 2 * (1 - given.value)
-                hidden = math.hypot(math.sqrt(max(order.value, 0.0)), tied)
-                mean = replace(mean, approximation_error=hidden).within((0.0, horizon))
+                given, mean = known[place :: ends.size]
+                given, mean = given.within((0.0, 1.0)), mean.within((0.0, horizon))
             found[f"survival at {horizon:g}"] = given
             found[f"restricted mean survival time at {horizon:g}"] = mean
         if not clear:
@@ -297,9 +320,10 @@ class Told:
         if end > self.grid.cells:
             return {f"AUC at {horizon:g}": Estimate.absent(BEYOND)}, {}
         thresholds, middles = edges[1:-1], (edges[1:] + edges[:-1]) / 2
+        early = self.grid.spread(self.protocol.step, fine=True)[0]
 
         def listed(times: Floats, risks: Floats) -> Floats:
-            parts = figures.by_then(times, risks, end)
+            parts = figures.by_then(times, risks, end, early)
             happened, chosen = parts.sum(axis=-1)[0], np.cumsum(parts[:, :0:-1], axis=-1)[:, ::-1]
             apart = happened - (parts.sum(axis=0) * middles).sum()
             benefit = chosen[0] - chosen[1] * thresholds / (1 - thresholds)
@@ -311,14 +335,16 @@ class Told:
         reason = "" if happened.value > CLEAR * happened.privacy_error else TOO_EARLY
         if self.clear < self.grid.split * end:
             reason = TOO_LATE
+        if self._same_risk > MOST_SHARED:
+            reason = SHARED
         by_risk = self.pooled[1].sum(axis=0) / self.pooled[1].sum()
-        hidden = 4 * abs(area.value - 1 / 2) * float(self._same_risk) / by_risk.size
+        hidden = float(_hidden(area.value, self._same_risk))
         area = replace(area, approximation_error=hidden)
         given = {f"AUC at {horizon:g}": area.within((0.0, 1.0))}
         curves = dict[str, BandedCurve]()
         if self.protocol.bounds == tp.UNIT_INTERVAL:
             # about how far the risks of a cell lie from its middle, in the cell with most of them
-            hidden = float(by_risk.max() * (edges[1] - edges[0]) / 6)
+            hidden = float(by_risk.max() * (edges[1] - edges[0]) / 2)
             of_risks = [replace(each, approximation_error=hidden) for each in of_risks]
             given[f"Brier score at {horizon:g}"] = of_risks[0].within((0.0, 1.0))
             given[f"observed less predicted at {horizon:g}"] = of_risks[1]
@@ -332,7 +358,10 @@ class Told:
 
     def _calibration(self, horizon: float, end: int, middles: Floats) -> dict[str, BandedCurve]:
         """Events by a horizon in groups of risks, by Kaplan-Meier, and those predicted."""
-        found = list[tuple[float, Estimate]]()
+        found, early = (
+            list[tuple[float, Estimate]](),
+            self.grid.spread(self.protocol.step, False)[0],
+        )
         for cells in np.array_split(np.arange(middles.size), RISK_GROUPS):
             table = self.pooled[1][:, cells]
             left = np.concatenate([table[end : self.grid.cells], table[self.grid.cells + end :]])
@@ -340,7 +369,7 @@ class Told:
                 continue
             predicted = float((table * middles[cells]).sum() / table.sum())
             (alive,) = figures.estimated(
-                lambda counts: figures.survival(counts.sum(axis=-1))[[end - 1]],
+                lambda counts: figures.survival(counts.sum(axis=-1), early)[[end - 1]],
                 [table],
                 [self.variances[1]],
             )
@@ -357,13 +386,15 @@ class Told:
 
     def _apart(self) -> Iterator[Difference]:
         """The log hazard ratio of every other group to the first, by the log-rank test."""
-        names = self.protocol.group_names
+        names, early = self.protocol.group_names, self.grid.spread(self.protocol.step, True)[0]
         happened = figures.life_table(self.times)[0]
         error = math.sqrt(self.of_times * happened.shape[-1])
         lacking = happened.sum(axis=-1) < max(AT_RISK * error, 1.0)
         for group, name in list(enumerate(names))[1:]:
             both = [0, group]
-            (found,) = figures.estimated(figures.log_rank, [self.times[both]], [self.of_times])
+            (found,) = figures.estimated(
+                lambda counts: figures.log_rank(counts, early), [self.times[both]], [self.of_times]
+            )
             if lacking[both].any():
                 found = Estimate.absent(NO_EVENTS)
             yield Difference(HAZARDS, name, names[0], found, HAZARDS)
