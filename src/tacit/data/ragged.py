@@ -92,7 +92,7 @@ def by_client(ids: NDArray[Any]) -> tuple[Integers, Integers, tuple[str, ...]]:
     except TypeError:
         raise DataError("client ids must be all integers or all strings") from None
     offsets = np.concatenate(([0], np.cumsum(np.bincount(index, minlength=names.size))))
-    order = np.argsort(index, kind="stable")
+    order = client_order(index, names.size)
     return order, offsets.astype(np.int64), tuple(str(name) for name in names)
 
 
