@@ -37,7 +37,7 @@ ORDER_LEFT = (2.0, 5.0)
 """What influences leave of the order of events in cells and its error, by what rates in cells give.
 """
 
-WORTH, MOST_SHARED = 0.15, 0.8
+WORTH, MOST_SHARED = 0.1, 0.8
 """What the order of risks is taken to be worth at least, as an AUC above a half; the largest part
 of all pairs of records that may share a cell of risk."""
 
