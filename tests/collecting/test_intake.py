@@ -30,7 +30,7 @@ from tacit.collecting.folder import (
     write_batch,
 )
 from tacit.collecting.intake import ACCEPTED, Intake
-from tacit.collecting.log import DIGEST_PREFIX, REPORT_HEADER, STAGE_PLACE, read_log
+from tacit.collecting.log import REPORT_HEADER, STAGE_PLACE, read_log
 from tacit.privacy.noise import SimulatedNoise
 from tests.collecting import support
 from tests.terminal import run
@@ -90,13 +90,6 @@ def test_refused_reports(folder: Folder, reason: str, mistake: Callable[[bytes],
         assert refusal(intake, message) == "closed"
     year[0] = 2099
     assert taken(intake, [message]) == [True]
-
-
-def test_tokens_of_another_key_or_campaign_are_refused(tmp_path: Path) -> None:
-    folder, other = support.new_folder(tmp_path / "a"), support.new_folder(tmp_path / "b")
-    (message,) = support.messages_of(other, 1)
-    moved = message[:5] + folder.campaign.digest[:DIGEST_PREFIX] + message[5 + DIGEST_PREFIX :]
-    assert refusal(Intake(folder), moved) == "token"
 
 
 def test_a_token_is_spent_once_also_after_a_restart(folder: Folder) -> None:

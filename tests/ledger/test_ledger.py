@@ -126,16 +126,6 @@ def test_another_question_in_a_step_is_refused(ledger: Ledger, change: dict[str,
     assert ledger.spending("registry")[0].epsilon == 1.0
 
 
-def test_the_same_question_costs_again(path: Path) -> None:
-    for number in range(2):
-        with Ledger(path) as ledger:
-            ledger.limit("registry", 2.0)
-            ledger.debit(asked())
-            assert ledger.spending("registry")[0].epsilon == number + 1
-    with Ledger(path) as ledger, pytest.raises(entries.LimitError):
-        ledger.debit(asked())
-
-
 def test_the_same_records_under_another_name_are_refused(ledger: Ledger) -> None:
     ledger.limit("registry", 10.0)
     ledger.limit("escape", 10.0)
@@ -482,20 +472,6 @@ def test_a_sum_may_pass_its_limit_by_a_billionth_and_no_more() -> None:
     limit = entries.Limit("registry", 1.0)
     assert amount(Cost(1 + 9e-10, adjacency=RECORD), RECORD).within(limit)
     assert not amount(Cost(1 + 2e-9, adjacency=RECORD), RECORD).within(limit)
-
-
-def test_looking_from_a_wrong_time_forgets_nothing(ledger: Ledger, clock: Clock) -> None:
-    """The clock leaps, a question is refused without a note, and the clock comes back."""
-    ledger.limit("registry", 1.0, period=timedelta(days=1))
-    ledger.debit(asked("first"))
-    for clock.seconds in (1e9, 1e9 + 5 * DAY):
-        with pytest.raises(entries.LimitError):
-            ledger.debit(asked("far too much", Cost(5.0, adjacency=RECORD)))
-    assert ledger.spending("registry", clock)[0].epsilon == 0.0
-    clock.seconds = 1e9 + 1
-    assert ledger.spending("registry", clock)[0].epsilon == 1.0
-    with pytest.raises(entries.LimitError):
-        ledger.debit(asked("second"))
 
 
 def test_a_clock_that_goes_back_does_not_free_budget(path: Path, clock: Clock) -> None:

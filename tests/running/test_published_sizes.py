@@ -124,18 +124,6 @@ def test_the_command_prints_nothing_else_of_neighbouring_data(
     told(run, monkeypatch)
 
 
-def test_a_groups_size_is_the_noisy_one_where_records_are_hidden() -> None:
-    clients, groups = grouped(None)
-    result = tacit.evaluate_groups(clients, groups, tacit.DPAUC(1.0, 8), seed=4)
-    assert [group.records for group in result.groups] == [None] * 4
-    for group in result.groups:
-        assert group.evaluation is not None
-        assert group.evaluation.participants == ("a", "b", "c")
-        assert group.estimated_records != groups.sizes[AGREED.index(group.name)]
-    public = tacit.evaluate_groups(clients, groups, tacit.FedAUC(1.0), seed=4)
-    assert [group.records for group in public.groups] == [60, 1, 2, 0]
-
-
 @pytest.mark.parametrize(
     ("protocol", "agreed", "said"),
     [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -133,38 +132,6 @@ def test_one_list_for_all_is_signed_and_opens_the_sum_of_all_who_stayed() -> Non
     assert not server.refusals
     assert np.array_equal(server.unmasked(stayed), vectors_of(clients)[:8].sum(axis=0))
     assert server.unmasked([0]) is None
-
-
-@pytest.mark.parametrize(("clients", "colluders"), [(4, 1), (5, 0), (5, 1)])
-def test_no_lie_about_one_client_opens_both_of_its_secrets(clients: int, colluders: int) -> None:
-    """Every way to tell some clients that the last one stayed, and the others that it left; those
-    who collude, the first, sign both lists."""
-    around = Neighbourhood.complete(clients, colluders)
-    server = LyingServer.started(clients, around, colluders=range(colluders))
-    victim, everybody = clients - 1, frozenset(range(clients))
-    told = ((everybody, frozenset[int]()), (everybody - {victim}, frozenset({victim})))
-    for reported in product((0, 1), repeat=victim):
-        heard = dict(enumerate((*reported, 0)))
-        server.tell({client: told[story] for client, story in heard.items()})
-        groups = [{k for k in heard if heard[k] == story} for story in (0, 1)]
-        certified = [g for g in groups if len(g | set(range(colluders))) >= around.threshold]
-        assert len(certified) <= 1, "two lists were certified"
-        assert heard.keys() - server.refusals.keys() == set().union(*certified)
-        assert {type(error) for error in server.refusals.values()} <= {ids.TooFewError}
-        assert len({kind for owner, kind in server.shares if owner == victim}) == len(certified)
-
-
-def test_messages_of_another_session_are_refused() -> None:
-    old = Federation(3)
-    new, zeros = Federation(3, identities=old.identities), np.zeros((3, 3), dtype=np.int64)
-    old.carry(zeros)
-    for number in range(5):
-        with pytest.raises(ids.SessionError, match=f"of session {old.terms.session.hex()}, not of"):
-            new.server.receive(0, old.sent[0][number])
-        if number:
-            with pytest.raises(ids.SessionError, match="message is of session"):
-                new.answer(0, zeros[0], old.given[number][0])
-        new.round(zeros)
 
 
 def test_an_old_client_cannot_be_replayed_in_a_session_of_the_same_name() -> None:

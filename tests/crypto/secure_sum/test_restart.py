@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from copy import copy
-from itertools import chain, combinations
 
 import numpy as np
 import pytest
@@ -193,21 +192,3 @@ def test_a_server_takes_one_true_statement_of_each() -> None:
         restart.receive(0, message)
     with pytest.raises(ids.TooFewError, match="4 clients must give up before another attempt, go"):
         restart.message()
-
-
-def test_every_pattern_of_losses_is_exact_after_a_restart() -> None:
-    """Clients answer one to four rounds of the first attempt; those who are there again later give
-    it up and are summed, if they are tau."""
-    clients, tau = 4, 3
-    sent = SENT[:clients]
-    for rounds in range(1, 5):
-        for there in chain(*(combinations(range(clients), size) for size in range(1, 5))):
-            federation = Federation(clients).carry(sent, rounds=rounds)
-            restart = given_up(federation, there)
-            if len(there) < tau:
-                with pytest.raises(ids.TooFewError, match=f"{tau} clients must give up"):
-                    restart.message()
-                continue
-            result = begun_again(federation, restart, there).sum(sent)
-            assert result.clients == there
-            assert np.array_equal(result.total, sent[list(there)].sum(axis=0))

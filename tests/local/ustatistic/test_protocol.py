@@ -18,8 +18,6 @@ from tacit import Clients, ClientState, evaluate
 from tacit.local.ustatistic import kernels
 from tacit.local.ustatistic.estimate import symbol_counts
 from tacit.local.ustatistic.protocol import UStatistic, planned_bins, random_symbols
-from tacit.privacy.mechanisms.interface import Distribution
-from tacit.privacy.mechanisms.response import Bits
 from tacit.protocol import NoNoise, Query, Ragged, SimulatedNoise
 from tacit.running.simulation import simulate
 from tacit.testing import checks
@@ -158,25 +156,6 @@ def test_reports_of_a_client_are_sorted_and_those_of_others_are_not_mixed_in() -
     query = asked(PROTOCOLS["gini"], 2)
     reply = random_symbols.answer(clients, query, NoNoise(), ClientState())
     assert reply["symbols"].values.tolist() == [0, 3, 4, 5, 1, 2, 2]  # type: ignore[union-attr]
-
-
-class Replacing(NoNoise):
-    """Every report is replaced by the symbol 1."""
-
-    def draw(self, distribution: Distribution, shape: tuple[int, ...]) -> NDArray[Any]:
-        return np.ones(shape, dtype=np.bool_ if isinstance(distribution, Bits) else np.int64)
-
-
-def test_nothing_else_of_a_record_is_sent_than_its_randomised_symbol() -> None:
-    """Where every report is replaced, replies of any two data sets of a shape are equal."""
-    for protocol in PROTOCOLS.values():
-        query = asked(protocol, 50)
-        replies = [
-            random_symbols.answer(rated(50, 50, seed), query, Replacing(), ClientState())
-            for seed in (1, 2)
-        ]
-        assert list(replies[0]) == ["symbols"]
-        checks.assert_same(*replies)
 
 
 # --- settings and results ----------------------------------------------------------------------

@@ -271,21 +271,6 @@ def test_a_bound_below_or_far_above_the_records_is_noticed_by_the_answer(
         run(federation(4000), VARIANTS[form](10, most_records=most_records))
 
 
-def test_bound_far_above_the_records_of_masked_values_is_refused_or_right() -> None:
-    """About one multiplier in six is large enough; 20 of them with a probability below 1e-14."""
-    clients, protocol = federation(4000, 5), EncryptedAUC(10, most_records=2**20)
-    exact, refused = tacit.ExactAUC().exact(clients), 0
-    for _ in range(20):
-        try:
-            low, high = tacit.evaluate(clients, protocol).auc.interval()
-        except DataError as error:
-            assert "agree on a bound nearer" in str(error)
-            refused += 1
-        else:
-            assert low <= exact <= high
-    assert refused > 0
-
-
 def reached(first: Integers, second: Integers) -> Integers:
     """How many pairs of positions, one of each, the square brings to every coefficient."""
     spectrum = [np.fft.rfft(np.bincount(own, minlength=schemes.DEGREE)) for own in (first, second)]

@@ -19,7 +19,6 @@ from tacit.protocols.fedauc import secure_sums
 from tacit.protocols.shared.counting import number_field
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
-from tacit.testing.recording import Recorder
 
 SUMMED = FedAUC(1.0, trust="secure-sum")
 EIGHT = Clients.from_arrays(np.arange(8) / 8, [0, 1] * 4)
@@ -179,17 +178,6 @@ def test_the_largest_sums_are_rounded_as_whole_numbers(epsilon: float) -> None:
         total, reach = top // 3 + top - 2 * pivot, max(pivot, top - pivot)
         exact = Fraction(total * units_for(epsilon), reach)
         assert int(np.asarray(sent)) == math.floor(exact + Fraction(1, 2))
-
-
-def test_a_client_draws_its_share_of_the_noise() -> None:
-    """Of both numbers of the first round, and of that of the second."""
-    clients = Clients.from_arrays(np.arange(8) / 8, [0, 1] * 4, np.arange(8) // 2)
-    for step, numbers in ((secure_sums.summed_rank_pairs, 2), (secure_sums.summed_residuals, 1)):
-        query = residual_query(clients, step, count_part=0.5)
-        for first, last in ((0, 4), (0, 1), (1, 4)):
-            noise, part = Recorder(), clients.part(first, last)
-            query.step.answer(part, query, noise, keep(part))
-            assert noise.shares == [(last - first) / 4] * numbers
 
 
 def test_the_server_sees_no_noisy_number_of_a_single_client() -> None:

@@ -36,8 +36,6 @@ pytestmark = pytest.mark.slow
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "guides" / "federation.md"
 TACIT = Path(sys.executable).parent / "tacit"
-LONGEST = 400
-"""Seconds that a run on a busy machine may take before it is given up."""
 
 
 def walk_through() -> list[str]:

@@ -9,10 +9,10 @@ import duckdb
 import numpy as np
 import pytest
 
-from tacit import DPAUC, Clients, FedAUC, Ledger, ScoreHistogram, TwoRoundAUC
+from tacit import DPAUC, Clients, FedAUC, ScoreHistogram, TwoRoundAUC
 from tacit.crypto.identities import Identity
 from tacit.data.persons import as_persons
-from tacit.protocol import Adjacency, ClientState, DataError, NoNoise, Protocol
+from tacit.protocol import ClientState, DataError, NoNoise, Protocol
 from tacit.protocol.values import decode_values
 from tacit.running.session.coordinator import RunError, concluded
 from tacit.running.session.messages import Agreement
@@ -155,23 +155,6 @@ def test_records_that_became_another_persons_within_a_run_are_declined(tmp_path:
         connection.execute("UPDATE scored SET who = 1 - who WHERE rowid IN (0, 3)")
     coordinator.receive(0, desks.desk_of(tmp_path, 0).answer(messages[0]))
     assert coordinator.declined == {0: CHANGED_RECORDS}
-
-
-def test_a_limit_on_records_counts_a_persons_run_as_two_changes(tmp_path: Path) -> None:
-    identity = with_persons(tmp_path, desks.ONE_SUM)
-    limit_at(tmp_path, "record")
-    desks.carried(tmp_path, identity)
-    with Ledger(tmp_path / "a" / "ledger.db") as ledger:
-        (spending,) = ledger.spending("registry")
-        assert spending.limit.adjacency is Adjacency.RECORD
-        assert spending.epsilon == pytest.approx(2.0)
-
-
-def test_a_limit_on_persons_refuses_a_run_about_records(tmp_path: Path) -> None:
-    identity = desks.federation(tmp_path, desks.ONE_SUM)
-    limit_at(tmp_path, "person")
-    with pytest.raises(RunError, match="declined"):
-        desks.carried(tmp_path, identity)
 
 
 def test_a_file_that_names_no_person_is_refused_on_the_partys_screen(tmp_path: Path) -> None:
