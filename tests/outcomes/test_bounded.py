@@ -192,10 +192,9 @@ def test_settings_out_of_range_are_refused(settings: dict[str, Any], message: st
         ("--value yhat --bounds 0 100 --epsilon 5", "mean "),
         ("--value yhat --second y --difference --bounds 0 100 --epsilon 5", "median"),
         ("--prediction yhat --outcome y --bounds 0 100 --epsilon 5", "calibration slope"),
-        (
-            "--prediction yhat --bounds 0 100 --epsilon 5",
-            "--prediction needs --outcome, and no other column",
-        ),
+        ("--prediction yhat --bounds 0 100 --epsilon 5", "--prediction needs --outcome"),
+        ("--value yhat --outcome y --bounds 0 100", "--outcome cannot be used with --value"),
+        ("--value yhat --score y --bounds 0 100", "--score cannot be used with --value"),
         ("--value yhat --epsilon 5", "--protocol bounded-mean needs --bounds"),
         ("--value yhat --bounds 0 100 --protocol fedauc --epsilon 5", "--value is for --protocol"),
     ],

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 import numpy as np
+from click.core import ParameterSource
 
 import tacit
 from tacit.cli import evaluate_forms as forms
@@ -263,10 +264,15 @@ def _of_values(asked: SimpleNamespace, columns: FileColumns) -> FileColumns:
     if asked.protocol not in (None, name):
         raise click.UsageError(f"--{next(iter(named))} is for --protocol {name}")
     asked.protocol, taken_as = name, kind_of(name).record_columns
-    missing = [each for each in taken_as if each not in named]
-    if missing or not named.keys() <= taken_as.keys():
-        needed = " and ".join(f"--{each}" for each in missing or taken_as)
-        raise click.UsageError(f"--{next(iter(named))} needs {needed}, and no other column")
+    first, missing = f"--{next(iter(named))}", [each for each in taken_as if each not in named]
+    if missing:
+        raise click.UsageError(f"{first} needs {' and '.join(f'--{each}' for each in missing)}")
+    given = click.get_current_context().get_parameter_source
+    unread = {*taken_as.values(), *(() if kind_of(name).needs_labels else ("label", "positive"))}
+    surplus = [each for each in named if each not in taken_as]
+    surplus += [each for each in sorted(unread) if given(each) is ParameterSource.COMMANDLINE]
+    if surplus:
+        raise click.UsageError(f"--{surplus[0]} cannot be used with {first}")
     return replace(columns, **{taken_as[each]: column for each, column in named.items()})
 
 
@@ -319,7 +325,9 @@ def _label_column(protocol: Protocol | None, columns: FileColumns) -> ByFile | N
     if protocol is None:
         return columns.label
     if protocol.needs_second_values and columns.second is None:
-        raise click.UsageError(f"--protocol {protocol.name} with these settings needs --second")
+        options = [f"--{name}" for name in protocol.record_columns] or ["--second"]
+        needed = " and ".join(options)
+        raise click.UsageError(f"--protocol {protocol.name} with these settings needs {needed}")
     return columns.label if protocol.needs_labels else None
 
 

@@ -100,10 +100,10 @@ def sum_values(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
 
     Raises
     ------
-    DataError : for a client with more than ``MOST_RECORDS``.
+    DataError : for a client with too many records (``clipping.check_sizes``).
     """
-    clipping.check_sizes(clients)
     protocol: BoundedMean = query.protocol
+    clipping.check_sizes(clients, protocol.one)
     field = _sums(query)["sums"]
     origins = protocol.whole(query.broadcast[ORIGIN])[..., np.newaxis]
     totals, records = clients.added(partial(_totals, protocol))
@@ -182,7 +182,9 @@ class Means(NamedTuple):
         laplace = np.sqrt(np.sum(noise.sums(origins), axis=-1)) / whole
         moved = np.square(origins - value[..., np.newaxis]).sum(axis=-1)
         counted = np.sqrt(noise.cells * cells.shape[-1] * moved) / whole
-        apart = np.square(middles(cells.shape[-1]) - value[..., np.newaxis, np.newaxis])
+        # wins and marks are at the bounds, where middles would take them for less apart
+        places = np.concatenate([[-1.0], middles(cells.shape[-1])[1:-1], [1.0]])
+        apart = np.square(places - value[..., np.newaxis, np.newaxis])
         spread = (cells * apart).sum(axis=(-2, -1)) / whole
         sampling = np.sqrt(np.where(spread > 0, spread, np.nan) / whole)
         return cls(value, np.hypot(laplace, counted), sampling, laplace, records, error)

@@ -22,13 +22,12 @@ from tacit.protocol import releases
 from tacit.protocols.shared.declared import COUNTED
 from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS
 
-UNIT_BITS, EXACT_BITS = 32, 38
+UNIT_BITS, EXACT_BITS = 32, 36
 """Scaled values are whole multiples of ``2**-UNIT_BITS``, where sums have no noise of
 ``2**-EXACT_BITS``: the rounding of a mean of 1,000 values is below 1e-13."""
 
-MOST_RECORDS = 2**23
-"""Most records of a client: a sum of scaled values twice as far from an origin stays below 2**62.
-"""
+SUM_BITS = 61
+"""A client's sum of scaled values stays below ``2**SUM_BITS``, twice as far from an origin too."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class BoundedValues(tp.Protocol):
         super().__post_init__()
         low, high = map(float, self.bounds)
         object.__setattr__(self, "bounds", (low, high))
-        if not (low < high and math.isfinite(high - low)):
+        if not (low < high and math.isfinite(high - low) and self.half > 0):
             raise ValueError(f"bounds must be finite and ascend, got {low:g} and {high:g}")
         if isinstance(self.trust, tp.ExactSum):
             if self.epsilon is not None:
@@ -176,18 +175,23 @@ def forecast_of(error: float) -> tp.Forecast:
     return tp.Forecast(math.inf if math.isnan(error) else error)
 
 
-def check_sizes(clients: tp.Clients) -> None:
-    """Refuse clients whose sums would not fit into 64 bits.
+def check_sizes(clients: tp.Clients, one: int) -> None:
+    """Refuse clients whose sums would not fit into 64 bits, with noise above 2**27 records.
+
+    Parameters
+    ----------
+    clients : whose records are summed.
+    one : the whole number that a record adds at most.
 
     Raises
     ------
     DataError : naming the client, its number of records and the bound.
     """
-    largest = int(np.argmax(clients.sizes))
-    if clients.sizes[largest] > MOST_RECORDS:
+    largest, most = int(np.argmax(clients.sizes)), (1 << SUM_BITS) // one
+    if clients.sizes[largest] > most:
         raise tp.DataError(
-            f"a client may have at most {MOST_RECORDS:,} records, got "
-            f"{int(clients.sizes[largest]):,} of {clients.name(largest)}"
+            f"a client may have at most {most:,} records, got "
+            f"{int(clients.sizes[largest]):,} of {clients.name(largest)}: split it into several"
         )
 
 

@@ -45,7 +45,7 @@ RECORDS, FIRST, SECOND = "records", "first", "second"
 SHARES = {RECORDS: 0.1, FIRST: 0.3, SECOND: 0.6}
 """How epsilon is divided."""
 
-DROWNED = 3.0
+DROWNED = 6.0
 """A sum of squares of fewer of its standard errors is lost in noise."""
 
 PLACES = 21
@@ -82,10 +82,10 @@ def sum_powers(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
 
     Raises
     ------
-    DataError : for a client with more than ``MOST_RECORDS``.
+    DataError : for a client with too many records (``clipping.check_sizes``).
     """
-    clipping.check_sizes(clients)
     protocol: RegressionError = query.protocol
+    clipping.check_sizes(clients, protocol.one)
     totals = clients.added(partial(_totals, protocol))
     made = {RECORDS: releases.by_view(query, clients.sizes)}
     for name, triple in ((FIRST, totals[:3]), (SECOND, totals[3:])):
@@ -226,6 +226,7 @@ def _spread(powers: Powers) -> Any:
 
 
 NO_ERRORS = "squared errors are no larger than their noise"
+NO_SPREAD = "errors are constant, as far as noise tells"
 NO_OUTCOMES = "outcomes are constant, as far as noise tells"
 NO_PREDICTIONS = "predictions are constant, as far as noise tells"
 
@@ -248,8 +249,8 @@ CATALOGUE: Mapping[str, Entry] = {
         NO_PREDICTIONS,
         scaled=False,
     ),
-    "lower limit of agreement": Entry(lambda powers: powers.agreement(-1), _spread, NO_ERRORS),
-    "upper limit of agreement": Entry(lambda powers: powers.agreement(1), _spread, NO_ERRORS),
+    "lower limit of agreement": Entry(lambda powers: powers.agreement(-1), _spread, NO_SPREAD),
+    "upper limit of agreement": Entry(lambda powers: powers.agreement(1), _spread, NO_SPREAD),
 }
 """What is given, with prediction less outcome for an error; the intercept needs the bounds."""
 

@@ -251,7 +251,8 @@ class Plan:
         if self.recommended is None:
             return None
         person = f" --person COLUMN --per-person {self.per_person}" if self.per_person else ""
-        protocol, columns, named = self.recommended.protocol, "", set[str]()
+        protocol, named = self.recommended.protocol, set[str]()
+        columns = "".join(f" --{name} COLUMN" for name in protocol.record_columns)
         if protocol.scores_by_class:
             # the columns name the classes
             columns, named = " --scores COLUMN,... --label COLUMN", {protocol.categories_setting}
@@ -290,12 +291,15 @@ class Plan:
         guesses = sorted({shape.auc for shape in self.shapes})
         low, high = self.sampling_error
         assumed = f"{guesses[0]:g}" if len(guesses) == 1 else f"{guesses[0]:g} to {guesses[-1]:g}"
+        if any(candidate.protocol.record_columns for candidate in self.candidates):
+            assumed = f"values distributed as scores with an AUC of {assumed} are assumed"
+        else:
+            assumed = f"an AUC of {assumed} is assumed"
         lines = [
             f"{scenario.records:,} records, {self._sides()}, "
             f"{scenario.clients:,} clients, epsilon {scenario.epsilon:g}, "
             f"trust {self.trust}: {tp.Trust.of(self.trust).description}",
-            f"errors about these records' own {_title(self.metric)}; "
-            f"an AUC of {assumed} is assumed",
+            f"errors about these records' own {_title(self.metric)}; {assumed}",
         ]
         if self.per_person:
             lines.append(f"the unit is {person_line(self.per_person, scenario.epsilon)}")

@@ -221,9 +221,9 @@ def sum_influences(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
 
     Raises
     ------
-    DataError : for a client with more than ``MOST_RECORDS``.
+    DataError : for a client with too many records (``clipping.check_sizes``).
     """
-    clipping.check_sizes(clients)
+    clipping.check_sizes(clients, WEIGHT * HEIGHT)
     weights = clients.added(partial(_weights, query.protocol, grid_of(query)))
     whole = np.rint(query.broadcast[INFLUENCES] * HEIGHT).astype(np.int64)
     totals = np.tensordot(whole, weights, axes=3)
