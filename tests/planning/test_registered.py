@@ -143,6 +143,13 @@ def test_another_protocol_for_the_auc_competes() -> None:
     assert "AUC" not in {each.figure for each in made.others}
 
 
+def test_the_command_names_the_columns_of_values() -> None:
+    for figure, columns in {"mean": ["value"], "concordance": ["time", "event"]}.items():
+        made = str(plan(6_000, 2_000, 3, 1.0, "secure-sum", metric=figure))
+        assert f"FILES {' '.join(f'--{each} COLUMN' for each in columns)} --protocol" in made
+        assert "values distributed as scores" in made
+
+
 def test_a_metric_under_another_trust_is_pointed_out() -> None:
     made = plan(40_000, 4_000, 10, 1.0, "encrypted", metric=MEAN)
     assert made.recommended is None
