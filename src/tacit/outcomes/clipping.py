@@ -22,7 +22,7 @@ from tacit.protocol import releases
 from tacit.protocols.shared.declared import COUNTED
 from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS
 
-UNIT_BITS, EXACT_BITS = 32, 36
+UNIT_BITS, EXACT_BITS = 29, 36
 """Scaled values are whole multiples of ``2**-UNIT_BITS``, where sums have no noise of
 ``2**-EXACT_BITS``: the rounding of a mean of 1,000 values is below 1e-13."""
 
@@ -176,7 +176,10 @@ def forecast_of(error: float) -> tp.Forecast:
 
 
 def check_sizes(clients: tp.Clients, one: int) -> None:
-    """Refuse clients whose sums would not fit into 64 bits, with noise above 2**27 records.
+    """Refuse clients whose sums would not fit into 64 bits: that tells that they are larger.
+
+    Sums of values with noise have room for all records that a client may have (2**32); those of
+    influences on a concordance for 2**27, and exact ones, which hide nothing, for 2**25.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ def sum_powers(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     """Send the number of records, and the sums of first and second powers, with noise.
 
     A record moves the number by 1, and each triple of sums by at most 1 in all, as the module
-    derives. Each of its numbers is cut towards 0 to a whole multiple of ``2**-32``, which makes
+    derives. Each of its numbers is cut towards 0 to a whole multiple of ``2**-29``, which makes
     none larger, and every sum of a client is rounded once to units of one over R; so a record moves
     a triple by at most R + 2 units, the declared sensitivity. The three costs add up to epsilon.
 
