@@ -3,8 +3,8 @@
 Cells of time have ends in the last axis of a table: events by cell, then censored records by cell,
 then one cell of all that are later than the last. In a cell they mix evenly: of censored records
 half are gone before an event of their cell, or fewer where times are whole multiples of a step
-(``Grid.spread``), as those at its time are not. Rates in the cells beside tell how far from even
-they may be (``unevenness``).
+(``Grid.spread``), as those at its time are not. Rates in the cells next to it tell how far from
+even they may be (``unevenness``).
 
 **Concordance.** Let A be the number of pairs of an event and a later record with less risk (a tie
 counts one half), B that of all pairs of an event and a later record, and C = A / B. Records that
@@ -63,19 +63,29 @@ def survival(counts: Floats, early: Floats, censoring: bool = False) -> Floats:
     return np.asarray(np.cumprod(np.where(factor.real < 0, 0, factor), axis=-1))
 
 
-def unevenness(rates: Floats) -> Floats:
+def unevenness(rates: Floats, errors: Floats) -> Floats:
     """About how far from even what has these rates may be in its cell, shape (..., n), n above 2.
 
-    Where rates rise or fall evenly a twelfth of the rise tells it. A cell unlike those beside it
-    may hold everything at one of its ends.
+    Where rates rise or fall evenly a twelfth of the rise tells it. A cell unlike those next to it
+    may hold everything at one of its ends. Half a standard error is about what noise alone gives.
+
+    Parameters
+    ----------
+    rates, errors : by cell, and their standard errors by noise, shape (..., n).
     """
     steps = np.diff(rates)
     inner = np.abs(np.diff(steps)) / 8 + np.abs(steps[..., 1:] + steps[..., :-1]) / 12
     ends = np.abs(steps) / 4
-    return np.concatenate([ends[..., :1], inner, ends[..., -1:]], axis=-1)
+    made = np.concatenate([ends[..., :1], inner, ends[..., -1:]], axis=-1)
+    largest = errors.copy()
+    largest[..., 1:] = np.maximum(largest[..., 1:], errors[..., :-1])
+    largest[..., :-1] = np.maximum(largest[..., :-1], errors[..., 1:])
+    return np.maximum(made - largest / 2, 0.0)
 
 
-def cell_errors(counts: Floats, early: Floats, widths: Floats) -> tuple[Floats, Floats]:
+def cell_errors(
+    counts: Floats, early: Floats, widths: Floats, variance: float
+) -> tuple[Floats, Floats]:
     """What cells may hide of the survival curve at their ends, and of its area, shape (n,) each.
 
     Other places of events and censored records in a cell with rates h and l of these change the
@@ -86,14 +96,17 @@ def cell_errors(counts: Floats, early: Floats, widths: Floats) -> tuple[Floats, 
     ----------
     counts, early : as ``survival`` has them.
     widths : of cells, shape (n,).
+    variance : of a count by noise.
     """
     events, lost, at_risk = life_table(counts)
     exposed, several = np.maximum(at_risk - early * lost, 1), 2 * early
     rate, gone = events / exposed, lost / exposed
     alive = survival(counts, early)
     before, both = np.append(1.0, alive[:-1]), np.abs(rate * gone) * (rate + gone)
-    apart = unevenness(rate) * np.abs(gone) + unevenness(gone) * np.abs(rate) + both / 6
-    falls = widths * before * unevenness(rate)
+    off = np.sqrt(variance) / exposed
+    uneven = unevenness(rate, off)
+    apart = uneven * np.abs(gone) + unevenness(gone, off) * np.abs(rate) + both / 6
+    falls = widths * before * uneven
     chance = both / exposed, np.square(widths * before) * rate / exposed
     drawn = (np.sqrt(np.cumsum(np.maximum(several * each, 0)) / 12) for each in chance)
     sure = (np.cumsum(several * each) for each in (apart, falls))

@@ -182,7 +182,8 @@ class TimeToEvent(clipping.BoundedValues):
         distinct = clients.added(
             lambda batch: np.atleast_1d(np.unique(rounds.times_of(batch)).size)
         )
-        if self.step is None and distinct[0] < min(FEW, clients.records / 10):
+        most = min(FEW, clients.records / 10)
+        if self.step is None and clients.records > FEW and distinct[0] < most:
             yield (
                 f"there are only {distinct[0]:,} different times: name of what number they are "
                 "multiples, step, or the figures are a little off"

@@ -169,7 +169,8 @@ class Told:
         events, lost, at_risk = figures.life_table(self.pooled[1].sum(axis=-1))
         exposed = np.maximum(at_risk - lost / 2, 1.0)
         several = 2 * self.grid.spread(self.protocol.step, fine=False)[0]
-        apart = figures.unevenness(events / exposed) * exposed * several
+        error = np.sqrt(self.variances[1] * self.risks.shape[-1]) / exposed
+        apart = figures.unevenness(events / exposed, error) * exposed * several
         times = (apart * np.abs(events + lost)).sum(axis=-1) / known.pairs
         worth = np.maximum(np.abs(known.value - 1 / 2), WORTH)
         return np.hypot(_hidden(known.value, self._same_risk), worth * times)
@@ -283,7 +284,7 @@ class Told:
             lost = left_after * gone + 2 * early * gone**2 / (6 * both + LEAST)
             return np.concatenate([alive, np.cumsum(widths * (before - lost))])
 
-        hidden = np.concatenate(figures.cell_errors(table, early, widths)).tolist()
+        hidden = np.concatenate(figures.cell_errors(table, early, widths, noise)).tolist()
         known = [
             replace(each, approximation_error=error)
             for each, error in zip(figures.estimated(listed, [table], [noise]), hidden, strict=True)
