@@ -77,7 +77,7 @@ def estimates_of(result: ServerResult) -> list[Estimate]:
     return [Estimate(a, b, c, d).within((0.0, 1.0)) for a, b, c, d in rows]
 
 
-def _hidden(value: Floats | float, same_risk: Floats) -> Floats:
+def _worth_in_cells(value: Floats | float, same_risk: Floats) -> Floats:
     """What pairs in one cell of risk may be worth, where so large a part of all pairs is in one."""
     apart = np.maximum(np.abs(value - 1 / 2), WORTH)
     return np.asarray(apart * np.minimum(4 * same_risk**2, same_risk / 2))
@@ -173,7 +173,7 @@ class Told:
         apart = figures.unevenness(events / exposed, error) * exposed * several
         times = (apart * np.abs(events + lost)).sum(axis=-1) / known.pairs
         worth = np.maximum(np.abs(known.value - 1 / 2), WORTH)
-        return np.hypot(_hidden(known.value, self._same_risk), worth * times)
+        return np.hypot(_worth_in_cells(known.value, self._same_risk), worth * times)
 
     def _order(self, known: figures.Concordance) -> tuple[Floats, Floats]:
         """What the order of events in cells of time is worth, and what influences leave of it."""
@@ -339,7 +339,7 @@ class Told:
         if self._same_risk > MOST_SHARED:
             reason = SHARED
         by_risk = self.pooled[1].sum(axis=0) / self.pooled[1].sum()
-        hidden = float(_hidden(area.value, self._same_risk))
+        hidden = float(_worth_in_cells(area.value, self._same_risk))
         area = replace(area, approximation_error=hidden)
         given = {f"AUC at {horizon:g}": area.within((0.0, 1.0))}
         curves = dict[str, BandedCurve]()
