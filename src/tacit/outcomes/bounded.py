@@ -103,7 +103,7 @@ def sum_values(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     DataError : for a client with too many records (``clipping.check_sizes``).
     """
     protocol: BoundedMean = query.protocol
-    clipping.check_sizes(clients, protocol.one)
+    clipping.check_sizes(clients, protocol.one, query)
     field = _sums(query)["sums"]
     origins = protocol.whole(query.broadcast[ORIGIN])[..., np.newaxis]
     totals, records = clients.added(partial(_totals, protocol))

@@ -175,22 +175,26 @@ def forecast_of(error: float) -> tp.Forecast:
     return tp.Forecast(math.inf if math.isnan(error) else error)
 
 
-def check_sizes(clients: tp.Clients, one: int) -> None:
+def check_sizes(clients: tp.Clients, one: int, query: tp.Query) -> None:
     """Refuse clients whose sums would not fit into 64 bits: that tells that they are larger.
 
-    Sums of values with noise have room for all records that a client may have (2**32); those of
-    influences on a concordance for 2**27, and exact ones, which hide nothing, for 2**25.
+    Sums of values with noise have room for all records that a client may have (2**32), and those of
+    influences on a concordance for 2**27. Exact sums, which hide nothing, have room for 2**25, and
+    between real parties for as many in all.
 
     Parameters
     ----------
     clients : whose records are summed.
     one : the whole number that a record adds at most.
+    query : the question.
 
     Raises
     ------
     DataError : naming the client, its number of records and the bound.
     """
     largest, most = int(np.argmax(clients.sizes)), (1 << SUM_BITS) // one
+    if query.most_records is not None and query.protocol.epsilon is None:
+        most //= releases.planned_clients(query)
     if clients.sizes[largest] > most:
         raise tp.DataError(
             f"a client may have at most {most:,} records, got "

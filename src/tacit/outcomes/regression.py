@@ -85,7 +85,7 @@ def sum_powers(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     DataError : for a client with too many records (``clipping.check_sizes``).
     """
     protocol: RegressionError = query.protocol
-    clipping.check_sizes(clients, protocol.one)
+    clipping.check_sizes(clients, protocol.one, query)
     totals = clients.added(partial(_totals, protocol))
     made = {RECORDS: releases.by_view(query, clients.sizes)}
     for name, triple in ((FIRST, totals[:3]), (SECOND, totals[3:])):

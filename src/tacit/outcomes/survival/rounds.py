@@ -223,7 +223,7 @@ def sum_influences(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     ------
     DataError : for a client with too many records (``clipping.check_sizes``).
     """
-    clipping.check_sizes(clients, WEIGHT * HEIGHT)
+    clipping.check_sizes(clients, WEIGHT * HEIGHT, query)
     weights = clients.added(partial(_weights, query.protocol, grid_of(query)))
     whole = np.rint(query.broadcast[INFLUENCES] * HEIGHT).astype(np.int64)
     totals = np.tensordot(whole, weights, axes=3)
