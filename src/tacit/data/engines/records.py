@@ -269,7 +269,7 @@ class EngineRecords(Stored):
         if pieces.edges.size >= self._engine.most_cells:
             return None
         mapped = replace(self._plain, maps=tuple(maps))
-        ends, found = np.array(self.first_ends), (np.inf, -np.inf)
+        ends, image_ends = np.array(self.first_ends), (np.inf, -np.inf)
         for each in maps:
             ends = each(ends)
         made = summing(mapped, pieces, (float(ends[0]), float(ends[1])), int(self.sizes.sum()))
@@ -279,9 +279,9 @@ class EngineRecords(Stored):
             if whose is None:
                 raise self._changed()
             known[:, whose] = [int(number) for number in numbers]
-            found = min(found[0], low), max(found[1], high)
+            image_ends = min(image_ends[0], low), max(image_ends[1], high)
         self._check_sizes(known[0], known[1])
-        if found != tuple(ends):
+        if image_ends != tuple(ends):
             raise self._changed()
         return known[2]
 

@@ -144,14 +144,14 @@ def by_then(times: Floats, risks: Floats, end: int, early: Floats) -> Floats:
     end : how many cells of time of ``risks`` are before then.
     early : as ``survival`` has it.
     """
-    cells, kept = risks.shape[0] // 2, survival(times, early, censoring=True)
-    kept, split = np.where(kept.real <= 0, 1, kept), kept.size // cells
+    cells, uncensored = risks.shape[0] // 2, survival(times, early, censoring=True)
+    uncensored, split = np.where(uncensored.real <= 0, 1, uncensored), uncensored.size // cells
     # at the middle of a cell, or on both sides of it
-    amid = (kept[split // 2 - 1 :: split] + kept[(split + 1) // 2 - 1 :: split]) / 2
+    amid = (uncensored[split // 2 - 1 :: split] + uncensored[(split + 1) // 2 - 1 :: split]) / 2
     later = np.concatenate([risks[end:cells], risks[cells + end :]]).sum(axis=0)
     parts = [
         (risks[:end] / amid[:end, np.newaxis]).sum(axis=0),
-        later / kept[split * end - 1],
+        later / uncensored[split * end - 1],
     ]
     return np.asarray(np.stack(parts) / np.sum(parts))
 
@@ -363,15 +363,15 @@ def estimated(
                 given = [*tables[:place], table + step.reshape(table.shape), *tables[place + 1 :]]
                 made[cell] = np.imag(figure(*given)) / STEP
             gradients.append(made.reshape(*table.shape, -1))
-    privacy = sum(
-        variance * np.square(each).reshape(-1, each.shape[-1]).sum(axis=0)
-        for variance, each in zip(variances, gradients, strict=True)
-    )
-    whole = gradients[-1]
-    if len(gradients) > 1:
-        fine = gradients[0]
-        mean = fine[:-1].reshape(whole.shape[0] - 1, -1, fine.shape[-1]).mean(axis=1)
-        whole = whole + np.concatenate([mean, fine[-1:]])[:, np.newaxis]
-    drawn = (tables[-1][..., np.newaxis] * whole**2).reshape(-1, whole.shape[-1]).sum(axis=0)
+        privacy = sum(
+            variance * np.square(each).reshape(-1, each.shape[-1]).sum(axis=0)
+            for variance, each in zip(variances, gradients, strict=True)
+        )
+        whole = gradients[-1]
+        if len(gradients) > 1:
+            fine = gradients[0]
+            mean = fine[:-1].reshape(whole.shape[0] - 1, -1, fine.shape[-1]).mean(axis=1)
+            whole = whole + np.concatenate([mean, fine[-1:]])[:, np.newaxis]
+        drawn = (tables[-1][..., np.newaxis] * whole**2).reshape(-1, whole.shape[-1]).sum(axis=0)
     errors = zip(value, np.sqrt(privacy), np.sqrt(np.maximum(drawn, 0.0)), strict=True)
     return [Estimate(float(each), float(noise), float(drawn)) for each, noise, drawn in errors]

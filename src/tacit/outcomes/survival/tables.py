@@ -39,7 +39,11 @@ ORDER_LEFT = (2.0, 5.0)
 
 WORTH, MOST_SHARED = 0.1, 0.8
 """What the order of risks is taken to be worth at least, as an AUC above a half; the largest part
-of all pairs of records that may share a cell of risk."""
+of all pairs of records that may share a cell."""
+
+PROBES = 16
+"""Tables, changed by their noise with other signs, that tell the error of what influences leave:
+its derivative says nothing where rates are nearly equal, or everyone has an event."""
 
 TOO_LATE = "too few records are at risk then, as far as noise tells"
 LEAST = 1e-100
@@ -48,7 +52,7 @@ LEAST = 1e-100
 BEYOND = "the grid of times ends before"
 NO_EVENTS = "a group has no events, as far as noise tells"
 TOO_EARLY = "there are no events by then, as far as noise tells"
-SHARED = "nearly all risks share one cell, as far as noise tells: name narrower bounds"
+SHARED = "nearly all records share a cell, as far as noise tells: name narrower bounds or until"
 
 
 TIME = "Time"
@@ -77,10 +81,9 @@ def estimates_of(result: ServerResult) -> list[Estimate]:
     return [Estimate(a, b, c, d).within((0.0, 1.0)) for a, b, c, d in rows]
 
 
-def _worth_in_cells(value: Floats | float, same_risk: Floats) -> Floats:
-    """What pairs in one cell of risk may be worth, where so large a part of all pairs is in one."""
-    apart = np.maximum(np.abs(value - 1 / 2), WORTH)
-    return np.asarray(apart * np.minimum(4 * same_risk**2, same_risk / 2))
+def _worth_in_cells(value: Floats | float, part: Floats) -> Floats:
+    """What the order of pairs in one cell may be worth, where such are this part of all pairs."""
+    return np.asarray(np.maximum(np.abs(value - 1 / 2), WORTH) * np.minimum(4 * part**2, part / 2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +130,12 @@ class Told:
         known, noise = figures.concordance(self.pooled[1]), self.variances[1]
         privacy = np.sqrt(noise * np.square(known.gradient).sum(axis=(-2, -1)))
         privacy = np.hypot(privacy, known.product_error(noise))
-        hidden = np.hypot(self._hidden(known), self._order(known)[0])
-        return self._result(known, known.value - known.shift(noise), privacy, hidden)
+        events, lost, _ = figures.life_table(self.pooled[1].sum(axis=-1))
+        at_once = np.clip((events * (events + lost)).sum(axis=-1) / 2 / known.pairs, 0.0, 1.0)
+        order = np.hypot(self._order(known)[0], _worth_in_cells(known.value, at_once))
+        hidden = np.hypot(self._hidden(known), order)
+        shared = np.maximum(self._same_risk, at_once)
+        return self._result(known, known.value - known.shift(noise), privacy, hidden, shared)
 
     def influences(self) -> tuple[Floats, Floats]:
         """The influences as a query has them, and what 1 is, shape (...)."""
@@ -150,10 +157,10 @@ class Told:
         cells = math.sqrt(noise * math.prod(table.shape[-2:]))
         products = np.hypot(known.product_error(noise), HIDDEN_ONCE * hidden * cells / size)
         hidden = np.hypot(HIDDEN_TWICE * hidden**2, 1 / size)
-        left = self._order(known)[1]
-        hidden = np.hypot(hidden, ORDER_LEFT[1] * left)
+        _, left, error = self._order(known)
+        hidden = np.hypot(hidden, ORDER_LEFT[1] * np.hypot(left, error))
         value = known.value + apart + known.shift(noise) + ORDER_LEFT[0] * left
-        return self._result(known, value, np.hypot(drawn, products), hidden)
+        return self._result(known, value, np.hypot(drawn, products), hidden, self._same_risk)
 
     @property
     def _same_risk(self) -> Floats:
@@ -175,12 +182,23 @@ class Told:
         worth = np.maximum(np.abs(known.value - 1 / 2), WORTH)
         return np.hypot(_worth_in_cells(known.value, self._same_risk), worth * times)
 
-    def _order(self, known: figures.Concordance) -> tuple[Floats, Floats]:
-        """What the order of events in cells of time is worth, and what influences leave of it."""
+    def _order(self, known: figures.Concordance) -> tuple[Floats, Floats, Floats]:
+        """What the order of events in cells of time is worth, what influences leave of it, and the
+        standard error of that by noise."""
+        table, noise = self.pooled[1], self.variances[1]
         later = 2.0 * np.arange(self.grid.cells, 0, -1) + 1
-        error = np.sqrt(self.variances[1] * later)
-        whole, left = figures.order_in_cells(self.pooled[1], error)
-        return np.abs(whole) / known.pairs, left / known.pairs
+        error = np.sqrt(noise * later)
+        whole, left = figures.order_in_cells(table, error)
+        shape = table.shape[-2:]
+        # signs that look like chance, the same in every run
+        turns = np.modf(np.arange(1.0, PROBES * math.prod(shape) + 1) * 9973 * math.sqrt(2))[0]
+        signs = np.where(turns < 1 / 2, -1.0, 1.0).reshape(PROBES, *shape)
+        moved = [
+            figures.order_in_cells(table + math.sqrt(noise) * each, error)[1] - left
+            for each in (signs if noise else [])
+        ]
+        spread = np.sqrt(np.mean(np.square(moved), axis=0)) if moved else 0 * left
+        return np.abs(whole) / known.pairs, left / known.pairs, spread / known.pairs
 
     def _tied(self, known: figures.Concordance) -> Floats:
         """How much pairs at one time raise the concordance.
@@ -211,15 +229,21 @@ class Told:
         return np.asarray(part / 2 * np.clip(shared / expected - 1, 0.0, 1.0) ** 2)
 
     def _result(
-        self, known: figures.Concordance, value: Floats, privacy: Floats, hidden: Floats
+        self,
+        known: figures.Concordance,
+        value: Floats,
+        privacy: Floats,
+        hidden: Floats,
+        shared: Floats,
     ) -> ServerResult:
+        """The concordance, where no larger part of all pairs shares a cell than may."""
         risks, noise = self.pooled[1], self.variances[1]
         hidden, tied = np.hypot(hidden, self._clustered(known)), self._tied(known)
         value, hidden = value + tied, np.hypot(hidden, tied / 4)
         error = np.sqrt(noise * np.square(known.of_pairs).sum(axis=(-2, -1)))
         drawn = np.sqrt(np.maximum((risks * known.gradient**2).sum(axis=(-2, -1)), 0.0))
         none = (known.pairs <= 1) | (known.pairs < CLEAR * error)
-        few, none = none, none | (self._same_risk > MOST_SHARED)
+        few, none = none, none | (shared > MOST_SHARED)
         value, privacy = np.where(none, np.nan, value), np.where(none, np.nan, privacy)
         unknown = np.full_like(value, np.nan)
         result = ServerResult(

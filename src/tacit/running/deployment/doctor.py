@@ -165,8 +165,8 @@ def examine_coordinator(home: Path, dry_round: DryRound) -> list[Finding]:
         "server": lambda: _way_here(centre).port(),
         "versions": lambda: _way_here(centre).versions(),
     }
-    found = examined(home, [*({topic: alone[topic]} for topic in alone), way])
-    return [each._replace(remedy=each.remedy.replace(SITE, COORDINATOR)) for each in found]
+    findings = examined(home, [*({topic: alone[topic]} for topic in alone), way])
+    return [each._replace(remedy=each.remedy.replace(SITE, COORDINATOR)) for each in findings]
 
 
 def _software() -> str:
