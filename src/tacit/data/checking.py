@@ -49,8 +49,7 @@ def as_scores(values: ArrayLike, called: str = SCORES) -> NDArray[np.float64]:
             "; of probabilities of both classes pass p[:, 1]" if scores.shape[1:] == (2,) else ""
         )
         raise DataError(f"{called} must have one axis, got shape {scores.shape}{remedy}")
-    rounded = np.abs(scores) >= ROUNDED
-    if raw.dtype.kind in "iu" and rounded.any():
+    if raw.dtype.kind in "iu" and (rounded := np.abs(scores) >= ROUNDED).any():
         first = int(np.argmax(rounded))
         raise DataError(f"{called} {MUST_BE_EXACT}, got {raw[first]} in row {first + 1}")
     return scores

@@ -23,6 +23,7 @@ from tacit.data.errors import DataError
 from tacit.data.form import PLAIN, FileForm
 from tacit.data.persons import as_persons, counted
 from tacit.data.ragged import Ragged, Scalar, StoredScores, ascending_order, by_client, dealt
+from tacit.metrics.cells.score_scale import cells_of
 
 if TYPE_CHECKING:
     from tacit.data.engines.pieces import ClassFunctions
@@ -401,13 +402,13 @@ class Clients:
             of edges that are at most its score.
         by_group : whether they are counted for each private group, shape (G, 2, B, K).
         """
-        cells = np.searchsorted(edges, self.scores, side="right")
+        cells = cells_of(self.scores, edges)
         shape: tuple[int, ...] = (2, edges.size + 1, self.count)
-        place = np.where(self.labels == 1, 0, shape[1]) + cells
+        cells += np.multiply(self.labels == 0, shape[1], dtype=np.int64)
         if by_group:
-            place += 0 if self.categories is None else 2 * shape[1] * self.categories.of_record
+            cells += 0 if self.categories is None else 2 * shape[1] * self.categories.of_record
             shape = (max(len(self.category_names), 1), *shape)
-        index = place * self.count + self.client_of_record
+        index = cells * self.count + self.client_of_record
         return np.bincount(index, minlength=int(np.prod(shape))).reshape(shape).astype(np.int64)
 
     def summed(self, functions: ClassFunctions) -> NDArray[np.int64] | None:

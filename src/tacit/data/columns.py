@@ -430,9 +430,9 @@ def _refuse_no_numbers(
 
 def _rounded(numbers: NDArray[np.float64], column: Any) -> NDArray[np.bool_]:
     """Which numbers were whole and may have been rounded, so that different ones would tie."""
-    large = np.abs(numbers) >= ROUNDED
     if pa.types.is_floating(column.type):
-        return np.zeros_like(large)
+        return np.zeros(numbers.size, dtype=np.bool_)
+    large = np.abs(numbers) >= ROUNDED
     if large.any() and is_text(column.type):
         large &= _mask(pc.match_substring_regex(column, r"^\s*[+-]?[0-9]+\s*$"))
     return large
@@ -460,6 +460,9 @@ def _labels(
     form : its words mean 1; without them labels are numbers, or the words true and false.
     negative : the word that means 0 in earlier rows; None where there was none.
     """
+    are_numbers = pa.types.is_integer(column.type) and not (form.positive or column.null_count)
+    if are_numbers and {0, 1} >= set(pc.min_max(column).as_py().values()):
+        return column.cast(pa.int8()).to_numpy(zero_copy_only=False), negative
     encoded = column.dictionary_encode()
     values = encoded.dictionary[: forms.MAX_WORDS].to_pylist()
     meant, negative = forms.meanings(values, form, negative)

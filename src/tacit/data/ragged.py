@@ -91,9 +91,18 @@ def by_client(ids: NDArray[Any]) -> tuple[Integers, Integers, tuple[str, ...]]:
         names, index = np.unique(ids, return_inverse=True)
     except TypeError:
         raise DataError("client ids must be all integers or all strings") from None
-    offsets = np.concatenate(([0], np.cumsum(np.bincount(index, minlength=names.size))))
-    order = client_order(index, names.size)
-    return order, offsets.astype(np.int64), tuple(str(name) for name in names)
+    return *by_place(index, names.size), tuple(str(name) for name in names)
+
+
+def by_place(whose: Integers, clients: int) -> tuple[Integers, Integers]:
+    """Indices of the records in order of their clients, and where clients start.
+
+    Parameters
+    ----------
+    whose, clients : as for ``client_order``.
+    """
+    offsets = np.concatenate(([0], np.cumsum(np.bincount(whose, minlength=clients))))
+    return client_order(whose, clients), offsets.astype(np.int64)
 
 
 def client_order(whose: Integers, clients: int) -> Integers:
@@ -104,6 +113,8 @@ def client_order(whose: Integers, clients: int) -> Integers:
     whose : the index of each record's client, shape (M,).
     clients : K.
     """
+    if clients == 1:
+        return np.arange(whose.size, dtype=np.int64)
     short = whose.astype(np.uint16) if clients <= SHORT else whose
     return np.argsort(short, kind="stable")
 

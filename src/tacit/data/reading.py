@@ -32,7 +32,7 @@ from tacit.data.columns import (
 from tacit.data.errors import DataError
 from tacit.data.form import LIKELY_NEGATIVE, PLAIN, FileForm
 from tacit.data.persons import spread_persons, warn_of_spread
-from tacit.data.ragged import client_order
+from tacit.data.ragged import by_place, client_order
 from tacit.data.scales import ByFile, Units, by_file, check_scales, in_one_unit, units_of
 from tacit.data.units import converted
 
@@ -375,18 +375,22 @@ def clients_of_records(
     categories = None if not columns.classes else _categories(records, columns.classes)
     if scores.ndim > 1:
         scores = np.zeros(len(scores))
+    order: Any = slice(None)
+    offsets = np.array([0, len(scores)], dtype=np.int64)
     if records.ids is not None:
         encoded = records.ids.combine_chunks().dictionary_encode()
-        order = pc.sort_indices(encoded.dictionary).to_numpy()
-        rank = np.empty(order.size, dtype=np.int64)
-        rank[order] = np.arange(order.size)
+        ascending = pc.sort_indices(encoded.dictionary).to_numpy()
+        rank = np.empty(ascending.size, dtype=np.int64)
+        rank[ascending] = np.arange(ascending.size)
         whose = rank[encoded.indices.to_numpy()]
-        names = tuple(map(str, encoded.dictionary.take(order).to_pylist()))
-        groups = None if groups is None else groups[np.argsort(whose, kind="stable")]
-    made = Clients.from_arrays(
-        scores, records.labels, whose, records.second, persons=records.persons
-    )
-    made = replace(made, names=names, left_out=left_out_records(records, names, source))
+        names = tuple(map(str, encoded.dictionary.take(ascending).to_pylist()))
+        order, offsets = by_place(whose, len(names))
+        groups = None if groups is None else groups[order]
+    values: dict[str, Any] = {"scores": scores, "labels": records.labels}
+    values |= {"second": records.second, "persons": records.persons}
+    held = {name: each[order] for name, each in values.items() if each is not None}
+    left_out = left_out_records(records, names, source)
+    made = Clients(offsets=offsets, names=names, left_out=left_out, **held)
     return (made if categories is None else made.with_categories(categories, whose)), groups
 
 

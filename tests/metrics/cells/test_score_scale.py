@@ -127,6 +127,10 @@ def test_any_scores_have_the_cells_that_a_search_finds(
     with np.errstate(over="ignore"):
         beside = [np.nextafter(ends, end) for end in (-np.inf, np.inf)]
     numbers = np.concatenate([scores, ends, *beside])
-    np.testing.assert_array_equal(
-        score_scale.CellTable(ends).cells(numbers), score_scale.cells_of(numbers, ends)
-    )
+    expected = np.searchsorted(ends, numbers, side="right")
+    np.testing.assert_array_equal(score_scale.CellTable(ends).cells(numbers), expected)
+    # of many scores, also between infinite edges
+    many = np.resize(np.append(numbers, np.inf), score_scale.AT_ONCE + numbers.size)
+    wide = np.concatenate([[-np.inf], ends])
+    expected = np.searchsorted(wide, many, side="right")
+    np.testing.assert_array_equal(score_scale.cells_of(many, wide), expected)

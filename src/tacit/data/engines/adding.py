@@ -176,7 +176,10 @@ def _batches(tables: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
 
 def _worked(work: Work, tally: Tally, table: pa.Table) -> pa.Table:
     """What is returned for some records."""
-    return combined(map(work, table.combine_chunks().to_batches(BATCH_ROWS)), tally)
+    if table.num_rows < table.column(0).num_chunks * BATCH_ROWS // 4:
+        # a copy costs less than many small batches
+        table = table.combine_chunks()
+    return combined(map(work, table.to_batches(BATCH_ROWS)), tally)
 
 
 def _packed(tally: Tally, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -209,7 +212,7 @@ class RayCluster:
         mapped = chosen.map_batches(of_table, batch_format="pyarrow", batch_size=None)
         parts = mapped.to_arrow_refs()
         add = ray.remote(lambda *tables: combined(tables, tally))
-        while len(parts) > 1:
+        while len(parts) > FAN_IN:
             parts = [add.remote(*parts[i : i + FAN_IN]) for i in range(0, len(parts), FAN_IN)]
         return combined(ray.get(parts), tally)
 

@@ -131,11 +131,11 @@ class BatchReader:
         """
         here, _ = self.clients(batch)
         whose = self.places(pa.array(here.names or ONE), names)
-        sizes = np.zeros(len(names), dtype=np.int64)
+        marked = np.zeros((3, len(names)), dtype=np.int64)
         # a batch has its clients in the order of all
-        sizes[whose] = here.sizes
-        clients = replace(here, offsets=_offsets(sizes), names=(), _checked=True)
-        return adding.totals_of(np.concatenate([work(clients).ravel(), marks(clients).ravel()]))
+        marked[:, whose] = marks(here)
+        clients = replace(here, offsets=_offsets(marked[0]), names=(), _checked=True)
+        return adding.totals_of(np.concatenate([work(clients).ravel(), marked.ravel()]))
 
 
 @dataclass(frozen=True)
@@ -199,14 +199,13 @@ def changed(source: str) -> DataError:
 def marks(clients: Clients) -> Integers:
     """Records, positives, and a sum of digests of scores and labels, of every client, shape (3, K).
 
-    Sums of less than 2**31 a record are exact in any order: those of a batch are below 2**53.
+    Every client has records. Digests are below 2**31: no sum of them overflows.
     """
     bits = clients.scores.view(np.uint64) + clients.labels.astype(np.uint64)
     # multiplication by an odd number, of which the upper bits are kept (Dietzfelbinger et al. 1997)
     digests = (bits * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(33)
-    whose, weights = clients.client_of_record, (None, clients.labels, digests)
-    sums = [np.bincount(whose, each, clients.count) for each in weights]
-    return np.stack(sums).astype(np.int64)
+    sums = [clients.ragged(each.astype(np.int64)).sum() for each in (clients.labels, digests)]
+    return np.stack([clients.sizes, *sums])
 
 
 def _offsets(sizes: Integers) -> Integers:

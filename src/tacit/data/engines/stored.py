@@ -22,7 +22,7 @@ from tacit.data.clients import Clients
 from tacit.data.engines.pieces import ClassFunctions, ScorePieces, least_scores
 from tacit.data.engines.ranking import Ascending, listed, ranked
 from tacit.data.errors import DataError
-from tacit.data.ragged import Ranked, Ranking, client_order
+from tacit.data.ragged import Ranked, Ranking, by_place
 from tacit.data.units import LinearMap
 from tacit.metrics.cells.score_scale import ScoreScale
 
@@ -460,9 +460,7 @@ def batch_of(columns: dict[str, Any], whose: Integers, clients: int) -> Clients:
     whose : the index of each record's client, shape (m,).
     clients : K.
     """
-    sizes = np.bincount(whose, minlength=clients)
-    offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    order, offsets = by_place(whose, clients)
     if clients > 1:
-        order = client_order(whose, clients)
         columns = {name: values[order] for name, values in columns.items()}
     return Clients(offsets=offsets, _checked=True, **columns)
