@@ -49,20 +49,22 @@ def counting_statement(
         f"FROM {relation.chosen}\n) AS scored_records"
     )
     source, cell = searched(raw, edges, dialect, kept)
-    marked = ""
+    counted = total = marked = ""
     if mark is not None:
-        marked = f",\n  SUM(records) OVER () AS {TOTAL}, '{mark}' AS {CELLS}"
+        # of all records, and before labels are read: some engines put groups of groups together
+        counted = f",\n        SUM(COUNT(*)) OVER () AS {TOTAL}"
+        total, marked = f", MAX({TOTAL}) AS {TOTAL}", f",\n  {TOTAL}, '{mark}' AS {CELLS}"
     inside = [dialect.is_finite("score")] if dialect.finite or not np.isfinite(low + high) else []
     inside += [f"score >= {dialect.literal(low)}"] if np.isfinite(low) else []
     inside += [f"score <= {dialect.literal(high)}"] if np.isfinite(high) else []
     return f"""SELECT CAST(client AS {dialect.text}) AS client, class, cell, records{marked}
 FROM (
-  SELECT client, class, cell, CAST(SUM(records) AS BIGINT) AS records
+  SELECT client, class, cell, CAST(SUM(records) AS BIGINT) AS records{total}
   FROM (
-    SELECT client, cell, records,
+    SELECT client, cell, records,{f" {TOTAL}," if mark else ""}
       {indent(named.class_value, 6 * " ").lstrip()} AS class
     FROM (
-      SELECT {kept}, cell, COUNT(*) AS records
+      SELECT {kept}, cell, COUNT(*) AS records{counted}
       FROM (
         SELECT {kept},
           CASE WHEN {" AND ".join(inside)} THEN
@@ -184,9 +186,12 @@ def _first_place(edges: Floats, dialect: Dialect) -> tuple[str, int]:
     below = np.searchsorted(bins, np.arange(edges.size))
     moved = f"(score - ({dialect.literal(edges[0])})) * {dialect.literal(factor)}"
     last = dialect.literal(edges.size - 1)
-    number = f"CAST(FLOOR(LEAST(GREATEST({moved}, 0e0), {last})) AS INT)"
+    # a cast cuts off what is behind the point
+    number, most = f"CAST(LEAST(GREATEST({moved}, 0e0), {last}) AS INT)", np.bincount(bins).max()
+    if np.array_equal(below, bins):
+        return number, int(most)  # each bin has one edge
     listed = ", ".join(map(str, below))
-    return dialect.array.format(numbers=listed, place=number), int(np.bincount(bins).max())
+    return dialect.array.format(numbers=listed, place=number), int(most)
 
 
 def tree_expression(

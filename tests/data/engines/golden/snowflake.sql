@@ -1,16 +1,17 @@
 SELECT CAST(client AS VARCHAR) AS client, class, cell, records,
-  SUM(records) OVER () AS total, '4-0123abcd' AS cells
+  total, '4-0123abcd' AS cells
 FROM (
-  SELECT client, class, cell, CAST(SUM(records) AS BIGINT) AS records
+  SELECT client, class, cell, CAST(SUM(records) AS BIGINT) AS records, MAX(total) AS total
   FROM (
-    SELECT client, cell, records,
+    SELECT client, cell, records, total,
       CASE WHEN LOWER(TRIM(CAST("label" AS VARCHAR))) IN ('1', 'true')
         OR (LOWER(TRIM(CAST("label" AS VARCHAR))) LIKE '1.%' AND REPLACE(LOWER(TRIM(CAST("label" AS VARCHAR))), '0', '') IN ('1.', '1.e')) THEN 1
         WHEN LOWER(TRIM(CAST("label" AS VARCHAR))) IN ('0', '-0', 'false')
         OR (LOWER(TRIM(CAST("label" AS VARCHAR))) LIKE '0.%' AND REPLACE(LOWER(TRIM(CAST("label" AS VARCHAR))), '0', '') IN ('.', '.e')) THEN 0
         ELSE -1 END AS class
     FROM (
-      SELECT client, "label", cell, COUNT(*) AS records
+      SELECT client, "label", cell, COUNT(*) AS records,
+        SUM(COUNT(*)) OVER () AS total
       FROM (
         SELECT client, "label",
           CASE WHEN score >= 0.0e0 AND score <= 1.0e0 THEN
