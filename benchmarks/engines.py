@@ -26,7 +26,7 @@ import numpy as np
 import tacit
 from benchmarks.timing import clock
 from tacit.data.clients import Clients
-from tacit.data.engines.opening import from_files, from_table
+from tacit.data.engines.opening import PERSONS_MEMORY, from_files, from_table
 from tacit.data.engines.relations import DUCKDB, NUMBER, SPARK, Relation
 from tacit.data.engines.statements import counting_statement
 from tacit.data.persons import PersonWarning
@@ -163,7 +163,10 @@ def engine_count(case: str, files: str) -> Callable[[], object]:
         cell = f"CAST(FLOOR(score * {CELLS}) AS INTEGER)"
         counted = f"SELECT client, label, {cell} AS cell, count(*) FROM ({taken}) WHERE turn = 1"
         group = f"{counted} GROUP BY ALL"
-    connection = duckdb.connect()
+    # a draw of persons' records has so much memory
+    spilled = str(Path(files).parent / "spilled")
+    limits: dict[str, Any] = {"memory_limit": PERSONS_MEMORY, "temp_directory": spilled}
+    connection = duckdb.connect(config=limits if case in PERSONS else {})
     return lambda: connection.execute(group).fetchall()
 
 

@@ -49,10 +49,10 @@ def counting_statement(
         f"FROM {relation.chosen}\n) AS scored_records"
     )
     source, cell = searched(raw, edges, dialect, kept)
-    counted = total = marked = ""
+    counted = listed = total = marked = ""
     if mark is not None:
         # of all records, and before labels are read: some engines put groups of groups together
-        counted = f",\n        SUM(COUNT(*)) OVER () AS {TOTAL}"
+        counted, listed = f",\n        SUM(COUNT(*)) OVER () AS {TOTAL}", f" {TOTAL},"
         total, marked = f", MAX({TOTAL}) AS {TOTAL}", f",\n  {TOTAL}, '{mark}' AS {CELLS}"
     inside = [dialect.is_finite("score")] if dialect.finite or not np.isfinite(low + high) else []
     inside += [f"score >= {dialect.literal(low)}"] if np.isfinite(low) else []
@@ -61,7 +61,7 @@ def counting_statement(
 FROM (
   SELECT client, class, cell, CAST(SUM(records) AS BIGINT) AS records{total}
   FROM (
-    SELECT client, cell, records,{f" {TOTAL}," if mark else ""}
+    SELECT client, cell, records,{listed}
       {indent(named.class_value, 6 * " ").lstrip()} AS class
     FROM (
       SELECT {kept}, cell, COUNT(*) AS records{counted}
@@ -186,12 +186,11 @@ def _first_place(edges: Floats, dialect: Dialect) -> tuple[str, int]:
     below = np.searchsorted(bins, np.arange(edges.size))
     moved = f"(score - ({dialect.literal(edges[0])})) * {dialect.literal(factor)}"
     last = dialect.literal(edges.size - 1)
-    # a cast cuts off what is behind the point
-    number, most = f"CAST(LEAST(GREATEST({moved}, 0e0), {last}) AS INT)", np.bincount(bins).max()
+    number = f"CAST(FLOOR(LEAST(GREATEST({moved}, 0e0), {last})) AS INT)"
     if np.array_equal(below, bins):
-        return number, int(most)  # each bin has one edge
+        return number, 1  # each bin has one edge
     listed = ", ".join(map(str, below))
-    return dialect.array.format(numbers=listed, place=number), int(most)
+    return dialect.array.format(numbers=listed, place=number), int(np.bincount(bins).max())
 
 
 def tree_expression(

@@ -24,7 +24,7 @@ SELECT client, `label`, score,
 )[place] THEN 1 ELSE 0 END AS place
 FROM (
 SELECT client, `label`, score,
-  CAST(LEAST(GREATEST((score - (0.001e0)) * 6.012024048096192e0, 0e0), 2.0e0) AS INT) AS place
+  CAST(FLOOR(LEAST(GREATEST((score - (0.001e0)) * 6.012024048096192e0, 0e0), 2.0e0)) AS INT) AS place
 FROM (
 SELECT `si te` AS client, `label` AS `label`,
   CAST(`score` AS DOUBLE) AS score
