@@ -173,6 +173,8 @@ def test_figures_cover_where_cells_are_uneven_or_times_equal(
         bounds = [each.interval() for each in given if each.value == each.value]
         held = [low <= expected <= high for low, high in bounds]
         assert sum(held) >= 0.85 * len(held), name
+        # where all events are early too few are at risk later
+        assert len(held) > 20 or (shape == "first" and name != "concordance"), name
 
 
 def test_groups_and_sites_have_figures_of_their_own() -> None:

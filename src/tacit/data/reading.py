@@ -388,9 +388,9 @@ def clients_of_records(
         groups = None if groups is None else groups[order]
     values: dict[str, Any] = {"scores": scores, "labels": records.labels}
     values |= {"second": records.second, "persons": records.persons}
-    held = {name: each[order] for name, each in values.items() if each is not None}
+    present = {name: each[order] for name, each in values.items() if each is not None}
     left_out = left_out_records(records, names, source)
-    made = Clients(offsets=offsets, names=names, left_out=left_out, **held)
+    made = Clients(offsets=offsets, names=names, left_out=left_out, **present)
     return (made if categories is None else made.with_categories(categories, whose)), groups
 
 
