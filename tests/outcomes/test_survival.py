@@ -136,7 +136,7 @@ def test_survival_and_figures_at_horizons_have_the_stated_errors() -> None:
 @pytest.mark.parametrize(
     ("shape", "until", "step", "n", "epsilon"),
     [
-        ("months", 12.0, 1.0, 6_000, 5.0),
+        ("thirds", 3.0, 1.0, 6_000, 5.0),
         ("days", 40.0, 1.0, 6_000, 5.0),
         ("early", 100.0, None, 6_000, 5.0),
         ("falling", 100.0, None, 6_000, 5.0),
@@ -149,8 +149,8 @@ def test_figures_cover_where_cells_are_uneven_or_times_equal(
     """Of 40 runs 95 % are covered, less 3 standard errors; beside naive figures of the records."""
     rng = np.random.default_rng(5)
     risk, last = rng.random(n), np.minimum(rng.uniform(0, 150, n), 100)
-    mean = {"falling": 200 * np.exp(-5 * risk), "first": 4 / (0.2 + risk)}
-    event = rng.exponential(mean.get(shape, 40 / (0.2 + risk)))
+    scale = {"first": 4, "thirds": 20}.get(shape, 40)
+    event = rng.exponential(200 * np.exp(-5 * risk) if shape == "falling" else scale / (0.2 + risk))
     if shape == "early":
         event = np.where(rng.random(n) < 0.6 * risk, rng.random(n), 1e9)
     died, time = (event <= last).astype(np.int64), np.minimum(event, last)
@@ -245,6 +245,8 @@ def test_what_cannot_be_told_is_absent_with_its_reason() -> None:
     settings = TimeToEvent(epsilon=1.0, until=2.0, group_names=("none", "all"))
     (apart,) = parts_of(evaluate(grouped, settings, seed=1)).differences
     assert "a group has no events" in apart.estimate.reason
+    wide = TimeToEvent(trust=EXACT, until=2e3, group_names=("none", "all"))
+    assert "narrower" in parts_of(evaluate(grouped, wide))["all"].reason
 
 
 def test_a_record_weighs_one_in_all() -> None:

@@ -42,8 +42,9 @@ WORTH, MOST_SHARED = 0.1, 0.8
 of all pairs of records that may share a cell."""
 
 PROBES = 16
-"""Tables, changed by their noise with other signs, that tell the error of what influences leave:
-its derivative says nothing where rates are nearly equal, or everyone has an event."""
+"""Tables, each number moved up or down by its noise's standard deviation, that tell the error of
+what influences leave: its derivative says nothing where rates are nearly equal, or everyone has an
+event."""
 
 TOO_LATE = "too few records are at risk then, as far as noise tells"
 LEAST = 1e-100
@@ -131,7 +132,8 @@ class Told:
         privacy = np.sqrt(noise * np.square(known.gradient).sum(axis=(-2, -1)))
         privacy = np.hypot(privacy, known.product_error(noise))
         events, lost, _ = figures.life_table(self.pooled[1].sum(axis=-1))
-        at_once = np.clip((events * (events + lost)).sum(axis=-1) / 2 / known.pairs, 0.0, 1.0)
+        at_once = (self._several * events * (events + lost)).sum(axis=-1) / 2 / known.pairs
+        at_once = np.clip(at_once, 0.0, 1.0)
         order = np.hypot(self._order(known)[0], _worth_in_cells(known.value, at_once))
         hidden = np.hypot(self._hidden(known), order)
         shared = np.maximum(self._same_risk, at_once)
@@ -157,10 +159,16 @@ class Told:
         cells = math.sqrt(noise * math.prod(table.shape[-2:]))
         products = np.hypot(known.product_error(noise), HIDDEN_ONCE * hidden * cells / size)
         hidden = np.hypot(HIDDEN_TWICE * hidden**2, 1 / size)
-        _, left, error = self._order(known)
-        hidden = np.hypot(hidden, ORDER_LEFT[1] * np.hypot(left, error))
+        _, left = self._order(known)
+        left_error = self._order_error(known, left)
+        hidden = np.hypot(hidden, ORDER_LEFT[1] * np.hypot(left, left_error))
         value = known.value + apart + known.shift(noise) + ORDER_LEFT[0] * left
         return self._result(known, value, np.hypot(drawn, products), hidden, self._same_risk)
+
+    @property
+    def _several(self) -> Floats:
+        """The part of pairs in a cell of time that are at two times, shape (n,)."""
+        return 2 * self.grid.spread(self.protocol.step, fine=False)[0]
 
     @property
     def _same_risk(self) -> Floats:
@@ -175,44 +183,51 @@ class Told:
         """About what cells hide: the order of pairs that share one of risk, or one of time."""
         events, lost, at_risk = figures.life_table(self.pooled[1].sum(axis=-1))
         exposed = np.maximum(at_risk - lost / 2, 1.0)
-        several = 2 * self.grid.spread(self.protocol.step, fine=False)[0]
         error = np.sqrt(self.variances[1] * self.risks.shape[-1]) / exposed
-        apart = figures.unevenness(events / exposed, error) * exposed * several
+        apart = figures.unevenness(events / exposed, error) * exposed * self._several
         times = (apart * np.abs(events + lost)).sum(axis=-1) / known.pairs
         worth = np.maximum(np.abs(known.value - 1 / 2), WORTH)
         return np.hypot(_worth_in_cells(known.value, self._same_risk), worth * times)
 
-    def _order(self, known: figures.Concordance) -> tuple[Floats, Floats, Floats]:
-        """What the order of events in cells of time is worth, what influences leave of it, and the
-        standard error of that by noise."""
+    @property
+    def _later_error(self) -> Floats:
+        """The standard error by noise of numbers at risk, shape (n,)."""
+        return np.sqrt(self.variances[1] * (2.0 * np.arange(self.grid.cells, 0, -1) + 1))
+
+    def _order(self, known: figures.Concordance) -> tuple[Floats, Floats]:
+        """What the order of events in cells of time is worth, and what influences leave of it."""
+        whole, left = figures.order_in_cells(self.pooled[1], self._later_error)
+        return np.abs(whole) / known.pairs, left / known.pairs
+
+    def _order_error(self, known: figures.Concordance, left: Floats) -> Floats:
+        """The standard error by noise of what influences leave, from ``PROBES`` tables."""
         table, noise = self.pooled[1], self.variances[1]
-        later = 2.0 * np.arange(self.grid.cells, 0, -1) + 1
-        error = np.sqrt(noise * later)
-        whole, left = figures.order_in_cells(table, error)
+        if not noise:
+            return 0 * left
         shape = table.shape[-2:]
         # signs that look like chance, the same in every run
         turns = np.modf(np.arange(1.0, PROBES * math.prod(shape) + 1) * 9973 * math.sqrt(2))[0]
         signs = np.where(turns < 1 / 2, -1.0, 1.0).reshape(PROBES, *shape)
-        moved = [
-            figures.order_in_cells(table + math.sqrt(noise) * each, error)[1] - left
-            for each in (signs if noise else [])
-        ]
-        spread = np.sqrt(np.mean(np.square(moved), axis=0)) if moved else 0 * left
-        return np.abs(whole) / known.pairs, left / known.pairs, spread / known.pairs
+        tables = (table + math.sqrt(noise) * each for each in signs)
+        moved = [figures.order_in_cells(each, self._later_error)[1] for each in tables]
+        apart = np.array(moved) / known.pairs - left
+        return np.asarray(np.sqrt(np.square(apart).mean(axis=0)))
 
-    def _tied(self, known: figures.Concordance) -> Floats:
-        """How much pairs at one time raise the concordance.
+    def _tied(self, known: figures.Concordance) -> tuple[Floats, Floats]:
+        """How much pairs at one time raise the concordance, and the number of pairs with them.
 
         Two events are none, and a censored record is later than an event.
         """
         table, noise, cells = self.pooled[1], self.variances[1], self.grid.cells
         events, lost = table[..., :cells, :], table[..., cells:-1, :]
-        equal = 1 - 2 * self.grid.spread(self.protocol.step, fine=False)[0]
+        equal, both = 1 - self._several, events.sum(axis=-1) * lost.sum(axis=-1)
         none = np.square(events.sum(axis=-1)) - noise * table.shape[-1]
         won = (events * (np.cumsum(lost, axis=-1) - lost / 2)).sum(axis=-1)
-        more = won - known.value[..., np.newaxis] * events.sum(axis=-1) * lost.sum(axis=-1)
+        more = won - known.value[..., np.newaxis] * both
         more = more + none * (known.value[..., np.newaxis] - 1 / 2)
-        return np.asarray((more * equal).sum(axis=-1) / 2 / known.pairs)
+        # P + sum_t q_t (E_t L_t - E_t^2) / 2, with q_t the part of pairs that are at one time
+        pairs = np.maximum(known.pairs + ((both - none) * equal).sum(axis=-1) / 2, 1.0)
+        return np.asarray((more * equal).sum(axis=-1) / 2 / pairs), pairs
 
     def _clustered(self, known: figures.Concordance) -> Floats:
         """What the order of pairs that share a cell of time and of risk may be worth, shape (...).
@@ -236,13 +251,17 @@ class Told:
         hidden: Floats,
         shared: Floats,
     ) -> ServerResult:
-        """The concordance, where no larger part of all pairs shares a cell than may."""
+        """The concordance, of enough pairs of which at most ``MOST_SHARED`` share a cell."""
         risks, noise = self.pooled[1], self.variances[1]
-        hidden, tied = np.hypot(hidden, self._clustered(known)), self._tied(known)
+        tied, pairs = self._tied(known)
+        # what changes the sum over pairs changes its mean over fewer of them more
+        more = np.maximum(known.pairs, 1.0) / pairs
+        privacy, hidden = privacy * more, hidden * more
+        hidden = np.hypot(hidden, self._clustered(known))
         value, hidden = value + tied, np.hypot(hidden, tied / 4)
         error = np.sqrt(noise * np.square(known.of_pairs).sum(axis=(-2, -1)))
-        drawn = np.sqrt(np.maximum((risks * known.gradient**2).sum(axis=(-2, -1)), 0.0))
-        none = (known.pairs <= 1) | (known.pairs < CLEAR * error)
+        drawn = more * np.sqrt(np.maximum((risks * known.gradient**2).sum(axis=(-2, -1)), 0.0))
+        none = (pairs <= 1) | (pairs < CLEAR * error)
         few, none = none, none | (shared > MOST_SHARED)
         value, privacy = np.where(none, np.nan, value), np.where(none, np.nan, privacy)
         unknown = np.full_like(value, np.nan)
@@ -251,11 +270,9 @@ class Told:
         )
         if value.ndim or not none:
             return result
-        pairs = (
-            f"{float(known.pairs):.0f} pairs of an event and a later record are estimated with a "
-        )
-        pairs += f"standard error of {float(error):.0f}"
-        return replace(result, withheld=f"not enough signal: {pairs if few else SHARED}")
+        estimated = f"{float(pairs):.0f} pairs of an event and a later record"
+        sentence = f"{estimated} are estimated with a standard error of {float(error):.0f}"
+        return replace(result, withheld=f"not enough signal: {sentence if few else SHARED}")
 
     @property
     def horizons(self) -> Sequence[float]:
