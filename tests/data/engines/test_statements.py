@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data.engines.pieces import LARGEST, least_scores
-from tacit.data.engines.relations import DIALECTS, DUCKDB, Dialect, Relation
+from tacit.data.engines.relations import DIALECTS, DUCKDB, SPARK, Dialect, Relation
 from tacit.data.engines.statements import counting_statement, searched
 from tacit.data.errors import DataError
 from tacit.metrics.cells.score_scale import SCALES, named_scale
@@ -33,8 +33,12 @@ def test_the_text_of_every_dialect_is_held_by_a_file(name: str) -> None:
 
 @pytest.mark.parametrize("dialect", [DUCKDB, replace(DUCKDB, array="[{numbers}][1 + {place}]")])
 @given(
-    st.lists(
-        st.one_of(st.sampled_from([-1e308, 1e308, 5e-324, -np.inf, np.inf]), NUMBERS), min_size=1
+    st.one_of(
+        st.lists(
+            st.one_of(st.sampled_from([-1e308, 1e308, 5e-324, -np.inf, np.inf]), NUMBERS),
+            min_size=1,
+        ),
+        st.integers(2, 300).map(lambda cells: [edge / cells for edge in range(1, cells)]),
     ),
     st.lists(NUMBERS, min_size=1, max_size=50),
 )
@@ -42,11 +46,19 @@ def test_trees_and_arrays_find_the_cells_of_a_search(
     dialect: Dialect, edges: list[float], scores: list[float]
 ) -> None:
     ascending = np.sort(np.array(edges))
-    tried = np.array([*scores, *ascending[np.isfinite(ascending)]])
+    ends = ascending[np.isfinite(ascending)]
+    tried = np.array([*scores, *ends, *np.nextafter(ends, -np.inf), *np.nextafter(ends, np.inf)])
+    tried = tried[np.isfinite(tried)]
     listed = ", ".join(f"({DUCKDB.literal(score)})" for score in tried)
     source, cell = searched(f"(VALUES {listed}) AS t(score)", ascending, dialect, "1")
     found = CONNECTION.execute(f"SELECT {cell} FROM {source}").fetchall()
     assert [row[0] for row in found] == np.searchsorted(ascending, tried, side="right").tolist()
+
+
+@pytest.mark.parametrize(("cells", "compared"), [(256, 0), (100, 1)])
+def test_edges_at_the_ends_of_equal_bins_are_not_compared(cells: int, compared: int) -> None:
+    source, _ = searched("scored", np.arange(1, cells) / cells, SPARK)
+    assert source.count("ARRAY(") == compared
 
 
 @pytest.mark.parametrize("name", SCALES)

@@ -129,7 +129,7 @@ def searched(
     are edges, and how many edges are in lower bins: they are below the score, because a bin never
     falls as the score rises. Each further query is a step of a binary search among the edges of the
     bin: it adds the step to the place where the score is at least the edge there. Edges of equal
-    distance need one.
+    distance need one, and none where rounding leaves the bins' ends at the edges.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def searched(
         return source, cell_expression("score", edges, dialect)
     place, most = _first_place(finite, dialect)
     steps = [1 << power for power in reversed(range(most.bit_length()))]
-    listed = _listed(np.append(finite, np.full(steps[0], np.inf)), dialect)
+    listed = _listed(np.append(finite, np.full(sum(steps[:1]), np.inf)), dialect)
     for step in (None, *steps):
         if step is not None:
             ahead = f"place + {step - 1}" if step > 1 else "place"
@@ -176,21 +176,41 @@ def searched(
 
 
 def _first_place(edges: Floats, dialect: Dialect) -> tuple[str, int]:
-    """How many finite edges are in lower bins than the score, and the most edges of a bin."""
-    with np.errstate(over="ignore", divide="ignore"):
-        factor = float(edges.size / (edges[-1] - edges[0]))
-    if dialect.array is None or not 0 < factor < np.inf:
-        return "0", edges.size
-    # the statement does the same in doubles: floor((s - k_1) * factor), of the first or last bin
-    bins = np.floor(np.clip((edges - edges[0]) * factor, 0, edges.size - 1)).astype(np.int64)
-    below = np.searchsorted(bins, np.arange(edges.size))
-    moved = f"(score - ({dialect.literal(edges[0])})) * {dialect.literal(factor)}"
-    last = dialect.literal(edges.size - 1)
-    number = f"CAST(FLOOR(LEAST(GREATEST({moved}, 0e0), {last})) AS INT)"
+    """How many finite edges are in lower bins than the score, and the most edges of a bin.
+
+    Bins that end at the edges leave none to compare: each edge is then in a bin above that of the
+    number before it, and in doubles, too, a bin never falls as the score rises.
+    """
+    count = edges.size
+    with np.errstate(all="ignore"):
+        width = (edges[-1] - edges[0]) / (count - 1)
+        even = (edges[0] - width, 1 / width, count)
+        ends = np.arange(count + 1)
+        if all(
+            np.array_equal(_bin(scores, *even), bins)
+            for scores, bins in ((edges, ends[1:]), (np.nextafter(edges, -np.inf), ends[:-1]))
+        ):
+            return _bin_expression(*even, dialect), 0
+        other = (edges[0], count / (edges[-1] - edges[0]), count - 1)
+    if dialect.array is None or not 0 < other[1] < np.inf:
+        return "0", count
+    bins = _bin(edges, *other).astype(np.int64)
+    number = _bin_expression(*other, dialect)
+    below = np.searchsorted(bins, ends[:-1])
     if np.array_equal(below, bins):
         return number, 1  # each bin has one edge
     listed = ", ".join(map(str, below))
     return dialect.array.format(numbers=listed, place=number), int(np.bincount(bins).max())
+
+
+def _bin(scores: Floats, low: float, factor: float, last: int) -> Floats:
+    """The bin of each score, as the statement finds it: floor((s - low) * factor), in 0 to last."""
+    return np.floor(np.clip((scores - low) * factor, 0, last))
+
+
+def _bin_expression(low: float, factor: float, last: int, dialect: Dialect) -> str:
+    moved = f"(score - ({dialect.literal(low)})) * {dialect.literal(factor)}"
+    return f"CAST(FLOOR(LEAST(GREATEST({moved}, 0e0), {dialect.literal(last)})) AS INT)"
 
 
 def tree_expression(
