@@ -165,7 +165,7 @@ def engine_count(case: str, files: str) -> Callable[[], object]:
         group = f"{counted} GROUP BY ALL"
     # a draw of persons' records has so much memory
     spilled = str(Path(files).parent / "spilled")
-    limits: dict[str, Any] = {"memory_limit": PERSONS_MEMORY, "temp_directory": spilled}
+    limits: dict[str, Any] = {"memory_limit": f"{PERSONS_MEMORY}MB", "temp_directory": spilled}
     connection = duckdb.connect(config=limits if case in PERSONS else {})
     return lambda: connection.execute(group).fetchall()
 

@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from tacit.data.engines import connections
 from tacit.data.engines.connections import DuckDBEngine
 from tacit.data.errors import DataError
 
@@ -44,7 +45,9 @@ def test_an_interrupt_ends_a_statement_as_any_other_work(how: str) -> None:
 @pytest.fixture
 def limits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Limits of every engine, which has 20 MB: those of an open one cannot be changed."""
-    limits = ["memory_limit = '20MB'", "threads = 1"]
+    monkeypatch.setattr(connections, "MEMORY", 10)
+    monkeypatch.setattr(connections, "MOST_THREADS", 1)
+    limits = list[str]()
     connected = duckdb.connect
 
     def limited(name: str, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
@@ -81,3 +84,24 @@ def test_a_full_disk_is_named_with_its_folder(
     del engine, raised
     gc.collect()  # the error's frames refer to each other
     assert list(tmp_path.iterdir()) == []
+
+
+def test_many_processors_have_memory_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    connected = duckdb.connect
+
+    def of_many_processors(name: str, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
+        return connected(name, config=config | {"threads": 64})
+
+    monkeypatch.setattr(duckdb, "connect", of_many_processors)
+    engine = DuckDBEngine("the table")
+    settings = "SELECT current_setting('threads'), current_setting('memory_limit')"
+    assert engine.rows(settings) == [(8, "762.9 MiB")]
+    # 64 threads with the memory of two end this for want of memory
+    ordered = "SELECT random() AS score FROM range(5000000) ORDER BY score"
+    assert sum(batch.num_rows for batch in engine.batches(ordered)) == 5_000_000
+
+
+def test_too_little_memory_is_named_with_what_takes_less() -> None:
+    engine = DuckDBEngine("the table", memory=3)
+    with pytest.raises(DataError, match="the engine's 3 MB are too little to sort so many records"):
+        engine.rows(COUNTED)

@@ -69,8 +69,10 @@ def interruptible(work: Callable[[], Answer], interrupt: Callable[[], object]) -
             del future
 
 
-MEMORY = "200MB"
-"""Memory of the engine; what needs more goes to a temporary folder, which is removed."""
+MEMORY, MOST_THREADS = 100, 8
+"""Megabytes of the engine for each of its threads, for two at least, and how many these may be. What
+needs more goes to a temporary folder, which is removed; threads without such memory of their own
+would end a sort."""
 
 NO_PROXY = "none"
 """In place of the environment's, which may hold a password, and which a view could read."""
@@ -85,6 +87,9 @@ ORDER BY function_name"""
 
 FULL_DISK = ("failed to offload", "No space left on device")
 """Words of DuckDB's errors where its temporary files do not fit on their disk."""
+
+FULL_MEMORY = "Out of Memory Error"
+"""Words of DuckDB's error where so many records do not fit into its memory, even with files."""
 
 NUMBERS = ("DOUBLE", "FLOAT", "REAL")
 
@@ -111,7 +116,7 @@ class DuckDBEngine:
     database : the file of a database; None for files of records.
     files : the absolute paths of files of records, which must not change while they are read.
     records : what statements read, as SQL.
-    memory : of the engine; None for ``MEMORY``.
+    memory : of the engine, in megabytes; None for ``MEMORY`` for each thread.
 
     Raises
     ------
@@ -128,7 +133,7 @@ class DuckDBEngine:
         database: str | None = None,
         files: Sequence[str] = (),
         records: str = "",
-        memory: str | None = None,
+        memory: int | None = None,
     ) -> None:
         self.source, self.records = source, records
         self._files, self._database = tuple(files), database
@@ -141,7 +146,6 @@ class DuckDBEngine:
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "python_enable_replacements": False,
-            "memory_limit": memory or MEMORY,
             "temp_directory": self._spill,
             "home_directory": self._spill,
             "http_proxy": NO_PROXY,
@@ -154,7 +158,12 @@ class DuckDBEngine:
             self._connection = duckdb.connect(":memory:", config=config)
             if database is not None:
                 self._attach(str(Path(database).absolute()))
-            for setting in (f"allowed_paths = [{', '.join(allowed)}]", *LOCKED):
+            # it knows the processors that a container may use
+            ((found,),) = self._connection.execute("SELECT current_setting('threads')").fetchall()
+            threads = min(found, MOST_THREADS)
+            self._memory = memory or MEMORY * max(threads, 2)
+            limits = (f"threads = {threads}", f"memory_limit = '{self._memory}MB'")
+            for setting in (*limits, f"allowed_paths = [{', '.join(allowed)}]", *LOCKED):
                 self._connection.execute(f"SET {setting}")
         weakref.finalize(self, self._connection.close)
         self._stamps = [stamp(file) for file in self._files]
@@ -247,6 +256,11 @@ class DuckDBEngine:
                 said = (
                     f"no space is left in {Path(self._spill).parent} for the engine's temporary "
                     "files; make some, or name another folder by TMPDIR"
+                )
+            elif FULL_MEMORY in said:
+                said = (
+                    f"the engine's {self._memory} MB are too little to sort so many records; take "
+                    "a protocol that counts them, such as score-histogram"
                 )
             raise DataError(f"{self.source} cannot be read: {said}") from None
 

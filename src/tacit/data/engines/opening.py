@@ -59,8 +59,8 @@ PATTERN_SIGNS = "*?["
 FILE_COLUMN = "filename"
 """The column of DuckDB that says from which file a record is."""
 
-PERSONS_MEMORY = "1GB"
-"""Memory of an engine in this process that draws which of a person's records count."""
+PERSONS_MEMORY = 1000
+"""Megabytes of an engine in this process that draws which of a person's records count."""
 
 LARGE_BYTES = 100_000_000
 """From this size on, Parquet files are counted where they are, not read into memory."""
@@ -246,12 +246,12 @@ class DatabaseTable:
         named["passfile"] = None if self.passfile is None else str(self.passfile)
         return {key: value for key, value in named.items() if value is not None}
 
-    def opened(self, memory: str | None = None) -> Engine:
+    def opened(self, memory: int | None = None) -> Engine:
         """The engine of the database, with the table or query as its records.
 
         Parameters
         ----------
-        memory : of an engine in this process.
+        memory : of an engine in this process, in megabytes.
 
         Raises
         ------
@@ -458,7 +458,7 @@ def _file_clients(
     return _clients_of(engine, columns, names, progress, known)
 
 
-def _memory_of(columns: Columns) -> str | None:
+def _memory_of(columns: Columns) -> int | None:
     """Memory of an engine in this process: a draw of persons' records sorts all of them."""
     return PERSONS_MEMORY if columns.person is not None else None
 

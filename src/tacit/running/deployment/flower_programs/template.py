@@ -41,7 +41,6 @@ PREPARED = (
     "tacit.running.deployment.flower_programs.answering",
     "tacit.running.flower",
     "tacit.running.session.coordinator",
-    "flwr.cli.app",
     "flwr.supernode.cli",
     "flwr.supernode.main",
     "flwr.supernode.runtime.run_clientapp",
@@ -51,13 +50,13 @@ PREPARED = (
     "flwr.superlink.runtime.run_serverapp",
     "anyio._backends._asyncio",
     "httpcore",
-    "scipy.interpolate",
     "uvicorn.lifespan.on",
     "uvicorn.loops.auto",
     "uvicorn.protocols.http.auto",
     "uvicorn.protocols.websockets.auto",
 )
-"""What the programs import, on either side, be it late."""
+"""What the programs import, on either side, be it late. What few of them need is left out: it
+would be in the memory of every fork."""
 PACKAGE = "tacit"
 """Whose protocols are imported. Others' are imported in the fork that asks for them: a generator
 that such a module made, or a note that it took, would be the same in every fork."""
