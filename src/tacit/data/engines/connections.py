@@ -70,9 +70,9 @@ def interruptible(work: Callable[[], Answer], interrupt: Callable[[], object]) -
 
 
 MEMORY, MOST_THREADS = 100, 8
-"""Megabytes of the engine for each of its threads, for two at least, and how many these may be. What
-needs more goes to a temporary folder, which is removed; threads without such memory of their own
-would end a sort."""
+"""Megabytes of the engine for each of its threads, for two at least, and how many these may be.
+What needs more goes to a temporary folder, which is removed; threads without such memory of their
+own would end a sort."""
 
 NO_PROXY = "none"
 """In place of the environment's, which may hold a password, and which a view could read."""
