@@ -23,7 +23,7 @@ from tacit.data.engines.persons import counted_relation, no_person_statement, sp
 from tacit.data.engines.pieces import ConstantTable, ScorePieces, counting, summing
 from tacit.data.engines.ranking import Ascending
 from tacit.data.engines.relations import plain_text
-from tacit.data.engines.stored import Stored, batch_of
+from tacit.data.engines.stored import Stored, batch_of, image_of
 from tacit.data.errors import DataError, no_column
 from tacit.data.form import (
     MAX_WORDS,
@@ -246,11 +246,8 @@ class EngineRecords(Stored):
             counts[stratum, 1 - label, min(int(cell), edges.size), whose] += records
         self._check_sizes(counts.sum(axis=(0, 1, 2)), counts[:, 0].sum(axis=(0, 1)))
         filled = np.flatnonzero(counts.sum(axis=(0, 1, 3)))
-        if (
-            filled.size
-            and filled[[0, -1]].tolist()
-            != np.searchsorted(edges, self.first_ends, side="right").tolist()
-        ):
+        ends = np.searchsorted(edges, self.first_ends, side="right")
+        if filled.size and not np.array_equal(filled[[0, -1]], ends):
             raise self._changed()
         return counts if by_group else counts[0]
 
@@ -269,9 +266,7 @@ class EngineRecords(Stored):
         if pieces.edges.size >= self._engine.most_cells:
             return None
         mapped = replace(self._plain, maps=tuple(maps))
-        ends, image_ends = np.array(self.first_ends), (np.inf, -np.inf)
-        for each in maps:
-            ends = each(ends)
+        ends, image_ends = image_of(maps, np.array(self.first_ends)), (np.inf, -np.inf)
         made = summing(mapped, pieces, (float(ends[0]), float(ends[1])), int(self.sizes.sum()))
         known = np.zeros((3, self.sizes.size), dtype=np.int64)
         for client, *numbers, low, high in self._engine.rows(*made):
@@ -519,14 +514,11 @@ def checked(
         if kind in _NO_KEYS if allowed is None else kind not in allowed:
             must = f"must hold {HELD[option][1]}, got type {kind}"
             raise DataError(f"column {name!r} of {engine.source} {must}")
-    of_label, of_person = (
-        relations.UNKNOWN if name is None else kinds[name]
-        for name in (relation.label, relation.person)
-    )
-    made = replace(
-        relation, label_kind=of_label, person_kind=of_person, score_kind=kinds[relation.score]
-    )
-    if made.words is None and (form.positive or of_label == relations.TEXT):
+    known = {None: relations.UNKNOWN} | kinds
+    options = ("score", "label", "person")
+    held: dict[str, Any] = {f"{each}_kind": known[getattr(relation, each)] for each in options}
+    made = replace(relation, **held)
+    if made.words is None and (form.positive or made.label_kind == relations.TEXT):
         return replace(made, words=_words(engine, made, form))
     return made
 
