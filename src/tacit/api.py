@@ -28,7 +28,6 @@ ACCEPTED = (
     "(scores, labels) of arrays, a triple (scores, labels, client ids), a dict of frames by "
     "client, a list of frames, or file names"
 )
-PAIR, TRIPLE = 2, 3
 
 
 def clients_of(records: Any, **columns: Any) -> Clients:
@@ -68,7 +67,7 @@ def clients_of(records: Any, **columns: Any) -> Clients:
             return read_columns(FileColumns(**columns).of_files(listed, *grouped))[0]
         if all(map(_is_table, listed)):
             return _of_mapping(dict(enumerate(listed)), **columns)
-    if isinstance(records, tuple) and len(records) in (PAIR, TRIPLE):
+    if isinstance(records, tuple) and len(records) in (2, 3):
         return _of_arrays(records, **columns)
     raise TypeError(f"{ACCEPTED}; got {_called(records)}")
 
