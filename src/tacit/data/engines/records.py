@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
+from tacit.data import form as forms
 from tacit.data.categories import Categories
 from tacit.data.checking import MUST_BE_EXACT, ROUNDED, SCORES
 from tacit.data.clients import Clients
@@ -25,18 +26,6 @@ from tacit.data.engines.ranking import Ascending
 from tacit.data.engines.relations import plain_text
 from tacit.data.engines.stored import Stored, batch_of, image_of
 from tacit.data.errors import DataError, no_column
-from tacit.data.form import (
-    MAX_WORDS,
-    MISSING_WORDS,
-    NO_LABEL,
-    PLAIN,
-    FileForm,
-    canonical,
-    label_requirement,
-    meanings,
-    reads_as_number,
-    with_remedy,
-)
 from tacit.data.persons import DIGESTS, DIGITS, WITHOUT_PERSON, marks, warn_of_spread
 from tacit.data.units import LinearMap
 
@@ -398,7 +387,7 @@ class EngineRecords(Stored):
             wrong, remedy = f"{self._engine.source} has other records each time it is read", ORDERED
         elif sum(int(row[1]) for row in first) == self.sizes.sum():
             wrong, remedy = f"{wrong}, or its query does not determine its records", ORDERED
-        return ChangedError(with_remedy(wrong, remedy))
+        return ChangedError(forms.with_remedy(wrong, remedy))
 
     def _check_sizes(self, sizes: Integers, positives: Integers) -> None:
         """Refuse other records than those that were there before."""
@@ -461,8 +450,8 @@ class EngineRecords(Stored):
         for name, value in stored.items():
             if name is not None and value is None:
                 wrong = f"column {name!r} has no value in a record of {where}"
-                return DataError(with_remedy(wrong, FILL_IN))
-        if not (reads_as_number(score) and np.isfinite(float(score))):
+                return DataError(forms.with_remedy(wrong, FILL_IN))
+        if not (forms.reads_as_number(score) and np.isfinite(float(score))):
             return DataError(f"scores must be finite numbers, got {score} in a record of {where}")
         if relation.group is not None and group not in relation.groups:
             listed = ", ".join(self.groups)
@@ -493,7 +482,7 @@ _NO_KEYS = (relations.BOOLEAN, relations.NUMBER, relations.DECIMAL)
 
 
 def checked(
-    engine: Engine, relation: relations.Relation, form: FileForm = PLAIN
+    engine: Engine, relation: relations.Relation, form: forms.FileForm = forms.PLAIN
 ) -> relations.Relation:
     """The relation with what its labels are and mean, or an error that names a column.
 
@@ -524,7 +513,7 @@ def checked(
 
 
 def _words(
-    engine: Engine, relation: relations.Relation, form: FileForm
+    engine: Engine, relation: relations.Relation, form: forms.FileForm
 ) -> tuple[tuple[str, int], ...]:
     """The different labels as text, and what each means.
 
@@ -537,13 +526,13 @@ def _words(
     complete = replace(relation, needed=tuple(name for name in needed if name != label))
     values = values_of(engine, complete, label)
     if label in needed:
-        values = [value for value in values if canonical(value) not in MISSING_WORDS]
-    meant, negative = meanings(values, form)
-    must, remedy = label_requirement(values, form, negative)
+        values = [value for value in values if forms.canonical(value) not in forms.MISSING_WORDS]
+    meant, negative = forms.meanings(values, form)
+    must, remedy = forms.label_requirement(values, form, negative)
     for value, meaning in zip(values, meant, strict=True):
-        if meaning == NO_LABEL:
+        if meaning == forms.NO_LABEL:
             wrong = f"{must}, got {value!r:.60} in a record of {engine.source}"
-            raise DataError(with_remedy(wrong, remedy))
+            raise DataError(forms.with_remedy(wrong, remedy))
     if not values:
         raise DataError(f"column {label!r} of {engine.source} has no value in any record")
     return tuple(zip(values, meant, strict=True))
@@ -556,10 +545,12 @@ def values_of(engine: Engine, relation: relations.Relation, column: str) -> list
     ------
     DataError : for more than ``MAX_WORDS`` of them.
     """
-    rows = engine.rows(statements.values_statement(relation, column, MAX_WORDS + 2))
+    rows = engine.rows(statements.values_statement(relation, column, forms.MAX_WORDS + 2))
     values = [str(value) for (value,) in rows if value is not None]
-    if len(values) > MAX_WORDS:
-        raise DataError(f"column {column!r} of {engine.source} has more than {MAX_WORDS:,} values")
+    if len(values) > forms.MAX_WORDS:
+        raise DataError(
+            f"column {column!r} of {engine.source} has more than {forms.MAX_WORDS:,} values"
+        )
     return _in_order(values, engine, relation, column)
 
 
