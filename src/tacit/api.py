@@ -68,7 +68,9 @@ def clients_of(records: Any, **columns: Any) -> Clients:
         if all(map(_is_table, listed)):
             return _of_mapping(dict(enumerate(listed)), **columns)
     if isinstance(records, tuple) and len(records) in (2, 3):
-        return _of_arrays(records, **columns)
+        scores, labels, *ids = records
+        _refuse_swapped(scores, labels)
+        return Clients.from_arrays(scores, labels, *ids, unit=columns.get("unit"))
     raise TypeError(f"{ACCEPTED}; got {_called(records)}")
 
 
@@ -106,12 +108,6 @@ def _of_mapping(records: Mapping[Any, Any], **columns: Any) -> Clients:
         raise tp.DataError(f"each table is a client: leave client={columns['client']!r} out")
     tables = {name: Clients.from_frame(each, **columns) for name, each in named.items()}
     return Clients.concatenate([replace(each, names=(name,)) for name, each in tables.items()])
-
-
-def _of_arrays(arrays: tuple[Any, ...], **columns: Any) -> Clients:
-    scores, labels, *ids = arrays
-    _refuse_swapped(scores, labels)
-    return Clients.from_arrays(scores, labels, ids[0] if ids else None, unit=columns.get("unit"))
 
 
 def _refuse_swapped(scores: Any, labels: Any) -> None:
