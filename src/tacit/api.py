@@ -68,9 +68,9 @@ def clients_of(records: Any, **columns: Any) -> Clients:
         if all(map(_is_table, listed)):
             return _of_mapping(dict(enumerate(listed)), **columns)
     if isinstance(records, tuple) and len(records) in (2, 3):
-        scores, labels, *ids = records
+        scores, labels, ids = (*records, None)[:3]
         _refuse_swapped(scores, labels)
-        return Clients.from_arrays(scores, labels, *ids, unit=columns.get("unit"))
+        return Clients.from_arrays(scores, labels, ids, unit=columns.get("unit"))
     raise TypeError(f"{ACCEPTED}; got {_called(records)}")
 
 
