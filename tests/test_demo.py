@@ -64,7 +64,7 @@ def test_the_table_says_where_no_signal_is_left() -> None:
 
 def test_the_demo_without_its_extras(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     result = CliRunner().invoke(main, ["demo"], catch_exceptions=False)
     assert result.exit_code == 2
     assert result.stdout == ""

@@ -28,7 +28,6 @@ ACCEPTED = (
     "(scores, labels) of arrays, a triple (scores, labels, client ids), a dict of frames by "
     "client, a list of frames, or file names"
 )
-PAIR, TRIPLE = 2, 3
 
 
 def clients_of(records: Any, **columns: Any) -> Clients:
@@ -68,8 +67,10 @@ def clients_of(records: Any, **columns: Any) -> Clients:
             return read_columns(FileColumns(**columns).of_files(listed, *grouped))[0]
         if all(map(_is_table, listed)):
             return _of_mapping(dict(enumerate(listed)), **columns)
-    if isinstance(records, tuple) and len(records) in (PAIR, TRIPLE):
-        return _of_arrays(records, **columns)
+    if isinstance(records, tuple) and len(records) in (2, 3):
+        scores, labels, ids = (*records, None)[:3]
+        _refuse_swapped(scores, labels)
+        return Clients.from_arrays(scores, labels, ids, unit=columns.get("unit"))
     raise TypeError(f"{ACCEPTED}; got {_called(records)}")
 
 
@@ -107,12 +108,6 @@ def _of_mapping(records: Mapping[Any, Any], **columns: Any) -> Clients:
         raise tp.DataError(f"each table is a client: leave client={columns['client']!r} out")
     tables = {name: Clients.from_frame(each, **columns) for name, each in named.items()}
     return Clients.concatenate([replace(each, names=(name,)) for name, each in tables.items()])
-
-
-def _of_arrays(arrays: tuple[Any, ...], **columns: Any) -> Clients:
-    scores, labels, *ids = arrays
-    _refuse_swapped(scores, labels)
-    return Clients.from_arrays(scores, labels, ids[0] if ids else None, unit=columns.get("unit"))
 
 
 def _refuse_swapped(scores: Any, labels: Any) -> None:

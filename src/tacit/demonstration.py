@@ -149,10 +149,7 @@ def draw(scenes: Sequence[Scene]) -> Any:
     ------
     ImportError : with the install command, when matplotlib is not installed.
     """
-    require_matplotlib()
-    from matplotlib.figure import Figure  # noqa: PLC0415 -- an extra
-
-    figure: Any = Figure(figsize=(15, 5), layout="constrained")
+    figure = require_matplotlib().Figure(figsize=(15, 5), layout="constrained")
     curve, calibration, estimates = (part.subplots() for part in figure.subfigures(1, 3))
     drawing.draw_evaluation(scenes[0].results[0][1], curve)
     _draw_calibration(scenes[0], calibration)
@@ -166,14 +163,14 @@ def draw(scenes: Sequence[Scene]) -> Any:
     return figure
 
 
-def require_matplotlib() -> None:
-    """Refuse at once, with the install command, where the picture could not be drawn.
+def require_matplotlib() -> Any:
+    """The module of matplotlib's figures, which need no screen.
 
     Raises
     ------
-    ImportError : when matplotlib is not installed.
+    ImportError : at once, with the install command, when matplotlib is not installed.
     """
-    extra("matplotlib", "the demonstration needs matplotlib", "'tacit[demo]'")
+    return extra("matplotlib.figure", "the demonstration needs matplotlib", "'tacit[demo]'")
 
 
 def _scene_text(scene: Scene) -> str:

@@ -6,14 +6,10 @@ import click
 
 import tacit
 from tacit.cli.plugins import Extensible
-from tacit.cli.shell import HELP_NAMES, prepare_help, show
+from tacit.cli.shell import prepare_help, show
 
 
-@click.group(
-    cls=Extensible,
-    context_settings={"help_option_names": HELP_NAMES},
-    invoke_without_command=True,
-)
+@click.group(cls=Extensible, invoke_without_command=True)
 @click.version_option(tacit.__version__, prog_name="tacit")
 @click.pass_context
 def main(context: click.Context) -> None:

@@ -67,18 +67,16 @@ def exposure_text(exposures: Sequence[Exposure]) -> str:
     """Attacks on labels, grouped by what is guessed; empty where there are none."""
     if not exposures:
         return ""
-    groups = []
-    for attack in dict.fromkeys(exposure.attack for exposure in exposures):
-        distinct = dict.fromkeys(
-            _exposure_row(exposure) for exposure in exposures if exposure.attack == attack
-        )
-        groups.append(f"{attack}\n{_table([EXPOSURE_HEADING, *distinct])}")
+    by_attack = dict[str, dict[Row, None]]()
+    for exposure in exposures:
+        by_attack.setdefault(exposure.attack, {})[_exposure_row(exposure)] = None
+    tables = [f"{attack}\n{_table([EXPOSURE_HEADING, *by_attack[attack]])}" for attack in by_attack]
     heading = (
         "What an attacker infers from exact (-) and from protected (+) releases: right guesses,\n"
         "blind ones, and the advantage between them (1 is knowing), which may be at most so much.\n"
         "p: how likely so many right guesses are, at most, where the guarantee holds"
     )
-    return "\n\n".join([heading, *groups])
+    return "\n\n".join([heading, *tables])
 
 
 def _summary(audit: protocol_audit.Audit) -> str:

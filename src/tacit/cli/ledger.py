@@ -32,7 +32,6 @@ _SPENT = ("summed epsilon", "delta", "tightest epsilon", "delta", "by", "mu", "a
 BOUND_HEADING = ("data set", "hidden", "debits", *_SPENT)
 _ALLOWED = ("limit epsilon", "delta", "by", "spent epsilon", "delta", "rho")
 ACT_HEADING = ("data set", "plan", "approval", "by", "run", "time")
-KINDS = (entries.DEBIT, entries.REFUSAL, entries.LIMIT, entries.APPROVAL)
 RUN_HEADING = ("data set", "time", "run", "protocol", "debits", "epsilon", "delta", "refused")
 MOST_RUNS = 20
 LIMIT_HEADING = ("data set", "hidden", "period", *_ALLOWED)
@@ -202,7 +201,7 @@ def export(path: str, form: str, output: str | None) -> None:
 def _heading(pages: Pages) -> list[str]:
     lines = pages.lines()
     kinds = [line.kind for line in lines]
-    counted = ", ".join(f"{kinds.count(kind)} {kind}s" for kind in KINDS)
+    counted = ", ".join(f"{kinds.count(kind)} {kind}s" for kind in entries.KINDS)
     span = f"{_day(lines[0])} to {_day(lines[-1])}" if lines else "none yet"
     ahead = sum(line.clock < line.time for line in lines)
     skew = [f"clock    behind the ledger's own time in {ahead} entries"] if ahead else []

@@ -33,6 +33,14 @@ from tacit.protocol.registry import kind_of, protocol_names
 from tacit.protocol.trust import Trust, trust_words
 from tacit.running.units import suited_to_scores
 
+HEAD = """\
+-- Counts of records by client, class and cell of scores, for the protocol {name} of
+-- tacit. Class or cell -1: a label other than 0 and 1, or a score that is missing, not
+-- finite or out of range; tacit declines these. Class 2 and 3: labels 0 and 1 of the
+-- second private group, and so on. The counts are exact: they stay at the site, where
+-- tacit adds noise."""
+"""What is above a statement."""
+
 DRAWN = """\
 -- A key in this statement draws which records of a person count; one without a person has cell -1.
 -- Do not keep it with the answer: delete it, and print a new one for the next count."""
@@ -143,22 +151,12 @@ def sql(
     relation = Relation(
         dialect, source, score, label, named["client"], group=named["group"], groups=once.groups
     )
-    head, most = _head(chosen.name), 0 if person is None else per_person or 1
+    head, most = HEAD.format(name=chosen.name), 0 if person is None else per_person or 1
     if most:
         drawn = replace(relation, person=named["person"]), most, secrets.token_bytes(SEED_BYTES)
         relation, head = counted_relation(*drawn), f"{head}\n{DRAWN}"
     statement = counting_statement(relation, once.edges, *once.ends, once.mark(most))
     show(f"{head}\n{statement};")
-
-
-def _head(name: str) -> str:
-    return (
-        f"-- Counts of records by client, class and cell of scores, for the protocol {name} of\n"
-        "-- tacit. Class or cell -1: a label other than 0 and 1, or a score that is missing, not\n"
-        "-- finite or out of range; tacit declines these. Class 2 and 3: labels 0 and 1 of the\n"
-        "-- second private group, and so on. The counts are exact: they stay at the site, where\n"
-        "-- tacit adds noise."
-    )
 
 
 def _with_budget(name: str, settings: dict[str, Any]) -> dict[str, Any]:

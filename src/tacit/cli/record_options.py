@@ -20,6 +20,7 @@ import click
 import numpy as np
 
 from tacit.cli.shell import complain, json_option, refuse
+from tacit.data import units
 from tacit.data.checking import WEIGHTED
 from tacit.data.clients import Clients
 from tacit.data.columns import RULES, dealt_out
@@ -27,9 +28,9 @@ from tacit.data.engines.opening import files_of, is_address
 from tacit.data.errors import DataError, DataWarning, ProblemError
 from tacit.data.form import DECIMALS, FileForm
 from tacit.data.persons import DIGESTS
+from tacit.data.ragged import dealt
 from tacit.data.reading import FileColumns
 from tacit.data.tables import RECORD_FILES
-from tacit.data.units import PROBABILITY, check_unit
 from tacit.privacy import composition
 from tacit.privacy.noise import SimulatedNoise
 from tacit.protocol.conversation import ClientState
@@ -156,7 +157,7 @@ def gathered_columns(**usual: str | None) -> Decorator:
     ----------
     usual : the column of options that name one; None for an option that must be given.
     """
-    by_file = {"score": "score", "label": "label", "unit": PROBABILITY} | usual
+    by_file = {"score": "score", "label": "label", "unit": units.PROBABILITY} | usual
 
     def gathered(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
@@ -167,9 +168,9 @@ def gathered_columns(**usual: str | None) -> Decorator:
             for name, shared in by_file.items():
                 if given[name] or name != "unit":
                     given[name] = one_by_file(f"--{name}", given[name], files, shared)
-            units = given["unit"] = given["unit"] or None
-            for word in units.values() if isinstance(units, dict) else filter(None, [units]):
-                check_unit(word)
+            named = given["unit"] = given["unit"] or None
+            for word in named.values() if isinstance(named, dict) else filter(None, [named]):
+                units.check_unit(word)
             form = _form_of(positive, separator, decimal, files)
             of_records = [field.name for field in fields(FileColumns) if field.name in given]
             columns = FileColumns(form=form, **{name: given.pop(name) for name in of_records})
@@ -369,17 +370,9 @@ def split_clients(clients: Clients, asked: SimpleNamespace, by: Any = "uniform")
         # all of these count: each may be of another person
         persons = np.arange(clients.records).astype(DIGESTS)
     clients = clients if clients.at_hand else clients.part(0, clients.count)
-    dealt = Clients.split(
-        clients.scores,
-        clients.labels,
-        asked.split,
-        by,
-        split_seed,
-        second=clients.second,
-        persons=persons,
-        categories=clients.categories,
-    )
-    return replace(dealt, unit=clients.unit, left_out=left_out)
+    order, offsets = dealt(clients.scores, asked.split, by, split_seed)
+    made = replace(clients, persons=persons).taken(order, offsets)
+    return replace(made, names=(), simulated=True, left_out=left_out)
 
 
 LEDGER = (

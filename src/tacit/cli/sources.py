@@ -72,11 +72,9 @@ def stored_source(
     if any(isinstance(value, Mapping) for value in vars(columns).values()):
         return None
     read, files = columns.of_files("", group, names, scores)[""], asked.files
-    source = (
-        opening.DatabaseTable(files[0], asked.table, asked.query)
-        if opening.is_address(files[0])
-        else files
-    )
+    source = files
+    if opening.is_address(files[0]):
+        source = opening.DatabaseTable(files[0], asked.table, asked.query)
     return opening.stored_clients(source, read, only_counts, partial(progress_of, label="records"))
 
 

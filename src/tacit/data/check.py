@@ -141,12 +141,10 @@ def _check(
         remaining += _outside(records.scores)
     if remaining or records is None:
         return FileCheck(source, tuple(sorted(remaining, key=lambda each: each.row or 0)))
+    notes = [f"left out: {each.description}" for each in left_out]
     return FileCheck(
         source,
-        notes=(
-            *(f"left out: {each.description}" for each in left_out),
-            *_notes(records, columns),
-        ),
+        notes=tuple(notes + _notes(records, columns)),
         records=records.scores.size,
         positives=int(records.labels.sum(dtype=np.int64)),
         low=float(records.scores.min()),

@@ -60,7 +60,7 @@ def as_persons(ids: ArrayLike) -> NDArray[np.bytes_]:
         return values
     keys = as_keys(values, "persons")
     texts = [_text(key, row) for row, key in enumerate(keys.tolist(), 1)]
-    digests = {text: _digest(text) for text in set(texts)}
+    digests = {text: hashlib.sha256(text.encode()).hexdigest()[:DIGITS] for text in set(texts)}
     return np.array([digests[text] for text in texts], dtype=DIGESTS)
 
 
@@ -174,7 +174,3 @@ def _text(value: Any, row: int) -> str:
     if not text:
         raise DataError(f"{WITHOUT_PERSON}, got an empty one in row {row}")
     return text
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(text.encode()).hexdigest()[: 2 * DIGEST_BYTES].encode()

@@ -510,11 +510,7 @@ class RecordFiles:
 def _group_sizes(file: str, columns: Columns) -> list[int]:
     """The numbers of records of a file's row groups."""
     with tables.unchanging(file), tables.parquet_file(file) as opened:
-        schema = opened.schema_arrow
-        readable(
-            tables.Table(file, schema.names, lambda names: iter(()), schema),
-            columns,
-            tables.Location(file),
-        )
-        metadata = opened.metadata
+        schema, metadata = opened.schema_arrow, opened.metadata
+        table = tables.Table(file, schema.names, iter, schema)
+        readable(table, columns, tables.Location(file))
         return [metadata.row_group(index).num_rows for index in range(metadata.num_row_groups)]

@@ -337,13 +337,12 @@ def check_scales(
     -----
     ScaleWarning : for a doubt.
     """
-    for source, part, unit in zip(sources, parts, units, strict=True):
-        scores = next(part.batches()).all_scores
+    of_files = [next(part.batches()).all_scores for part in parts]
+    for source, scores, unit in zip(sources, of_files, units, strict=True):
         if unit in (PERCENT, LOG_ODDS) and scores.min() >= 0 and scores.max() <= 1:
             _warn(f"{source} is read as {unit}, and all of its scores are from 0 to 1")
     if len(parts) == 1 or None not in units:
         return
-    of_files = [next(part.batches()).all_scores for part in parts]
     ends = np.cumsum([0, *(each.size for each in of_files)])
     difference, is_evident = files_apart(Ragged(np.concatenate(of_files), ends.astype(np.int64)))
     if difference is None:

@@ -19,18 +19,13 @@ from typing import Literal, cast, get_args, get_type_hints
 
 from tacit.privacy.cost import Adjacency, Cost
 
-Kind = Literal["debit", "limit", "refusal", "approval"]
+Kind = Literal["debit", "refusal", "limit", "approval"]
 Act = Literal["drafted", "revoked", "answered"]
 Accounting = Literal["basic", "zcdp"]
 
-DEBIT: Kind = "debit"
-LIMIT: Kind = "limit"
-REFUSAL: Kind = "refusal"
-APPROVAL: Kind = "approval"
-DRAFTED: Act = "drafted"
-REVOKED: Act = "revoked"
-ANSWERED: Act = "answered"
-ACCOUNTINGS: tuple[Accounting, ...] = ("basic", "zcdp")
+KINDS = DEBIT, REFUSAL, LIMIT, APPROVAL = get_args(Kind)
+ACTS = DRAFTED, REVOKED, ANSWERED = get_args(Act)
+ACCOUNTINGS: tuple[Accounting, ...] = get_args(Accounting)
 
 DIGEST_BYTES = 32
 MAX_NAME = 200
@@ -332,7 +327,7 @@ def _is_sound(line: Line) -> bool:
         if line.kind == LIMIT:
             return bool(line.limit)
         if line.kind == APPROVAL:
-            return line.reason in get_args(Act) and len(line.request or b"") == DIGEST_BYTES
+            return line.reason in ACTS and len(line.request or b"") == DIGEST_BYTES
         return line.kind in {DEBIT, REFUSAL} and bool(line.entry)
     except ValueError:
         return False

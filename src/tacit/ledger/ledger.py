@@ -110,11 +110,7 @@ class Ledger(Pages):
     @property
     def record_key(self) -> bytes:
         """The key of the digests of records, 32 bytes: without it they say nothing."""
-        return self.secret_of("records")
-
-    def secret_of(self, purpose: str) -> bytes:
-        """A secret that is the same for one purpose as long as the ledger is, 32 bytes."""
-        return keyed_digest(self._key, f"secret of {purpose}")
+        return keyed_digest(self._key, "secret of records")
 
     def limit(
         self,

@@ -397,22 +397,19 @@ def _distribution(content: Mapping[str, Any], prefix: str) -> Graph:
 
 def _banded(name: str, curve: Mapping[str, Any], mark: str) -> Graph:
     """A curve with its band, as its entry names the axes."""
-    places, *rows = ([number(each) for each in curve[column]] for column in COLUMNS)
-    ends = _numbers(*(curve[column] for column in COLUMNS[1:]))
+    across, up = str(curve["across"]), str(curve["up"])
+    columns = [curve[column] for column in COLUMNS]
+    places, *rows = ([number(each) for each in column] for column in columns)
+    ends = _numbers(*columns[1:])
     return Graph(
         mark,
         f"{name[:1].upper()}{name[1:]}",
-        f"{name}: {curve['up']} by {curve['across']}, with a band.",
-        str(curve["across"]),
-        str(curve["up"]),
+        f"{name}: {up} by {across}, with a band.",
+        across,
+        up,
         [Series("line", "", *(list(zip(places, row, strict=True)) for row in rows))],
         BAND,
-        [
-            (heading, curve[column])
-            for heading, column in zip(
-                (str(curve["across"]), str(curve["up"]), "Band from", "to"), COLUMNS, strict=True
-            )
-        ],
+        list(zip((across, up, "Band from", "to"), columns, strict=True)),
         round_ticks(places[0], places[-1]),
         round_ticks(min(ends, default=0.0), max(ends, default=1.0)),
     )

@@ -23,7 +23,7 @@ from tacit.reporting.words import between, cost_text, decimal
 from tacit.results import estimate as est
 from tacit.results.measures.catalogue import label
 from tacit.results.saved import reading
-from tacit.results.saved.reading import Bounds, Result, bounds_of, estimate_of, half_of, number
+from tacit.results.saved.reading import Result, bounds_of, estimate_of, half_of, number
 from tacit.results.text import unformulated
 
 Part = Mapping[str, Any]
@@ -209,14 +209,10 @@ def as_markdown(results: Sequence[reading.Document]) -> str:
             digits = est.decimals(figure.interval())
             shown = decimal(figure.value, digits) if figure.given else f"none: {_cell(row.reason)}"
             both = (figure.interval(), figure.interval(about="population"))
-            around = " | ".join(_interval(ends, digits) for ends in both)
+            around = " | ".join(between(ends, digits, "") for ends in both)
             named = f"{_cell(result.label)} | {_cell(row.text or row.name)}"
             lines.append(f"| {named} | {shown} | {around} |")
     return "\n".join(lines) + "\n"
-
-
-def _interval(bounds: Bounds, digits: int) -> str:
-    return between(bounds, digits) if all(map(math.isfinite, bounds)) else ""
 
 
 def _cell(text: str) -> str:

@@ -68,9 +68,9 @@ def signed(value: float, digits: int = 4) -> str:
     return f"{sign}{abs(value):.{digits}f}" if math.isfinite(value) else "not known"
 
 
-def between(bounds: reading.Bounds, digits: int = 4) -> str:
-    """An interval in words."""
-    return bounds_line(bounds, digits=digits) if all(map(math.isfinite, bounds)) else "not known"
+def between(bounds: reading.Bounds, digits: int = 4, unknown: str = "not known") -> str:
+    """An interval in words, or what stands for one that is not known."""
+    return bounds_line(bounds, digits=digits) if all(map(math.isfinite, bounds)) else unknown
 
 
 def shown_interval(estimate: Estimate, digits: int) -> tuple[str, str]:

@@ -177,9 +177,8 @@ def _status_rows(known: Mapping[str, Any]) -> list[tuple[str, str]]:
         outcome = OUTCOMES.get(run["state"], run["state"])
         outcome += f": {run['reason']}" if run["reason"] else ""
         outcome += "" if run["seconds"] is None else f", after {run['seconds']:.0f} s"
-        rows.append(
-            (f"run of {started}", outcome + (f"; {run['result']}" if run["result"] else ""))
-        )
+        outcome += f"; {run['result']}" if run["result"] else ""
+        rows.append((f"run of {started}", outcome))
     return rows
 
 

@@ -19,7 +19,7 @@ import click
 
 from tacit import operating
 from tacit.cli.federation import TERMS, read_letter, show_rows, stoppable, teller, verbose_option
-from tacit.cli.federation.inviting import party_text
+from tacit.cli.federation.inviting import FILE, party_text
 from tacit.cli.shell import complain, operator_options, show, show_timed
 from tacit.data import units
 from tacit.running.deployment import door, letters, preview, site
@@ -28,8 +28,6 @@ from tacit.running.session.approval import Subject
 from tacit.running.session.party_file import PartyFile
 from tacit.running.session.plan_file import Plan
 from tacit.running.session.service import PartyDesk, read_identity
-
-FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()

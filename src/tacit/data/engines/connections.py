@@ -378,9 +378,8 @@ class PostgresEngine:
             )
             weakref.finalize(self, self._connection.close)
             if self._connection.info.parameter_status("server_encoding") == "UTF8":
-                self.dialect = replace(
-                    relations.POSTGRES, trim=relations.DUCKDB.trim
-                )  # it has all these characters
+                # it has all characters of memory's blanks
+                self.dialect = replace(relations.POSTGRES, trim=relations.DUCKDB.trim)
             self._connection.read_only = True
             self._connection.isolation_level = self._driver.IsolationLevel.REPEATABLE_READ
 

@@ -116,7 +116,8 @@ def matched(sources: Sequence[str]) -> list[str]:
     for file in files:
         if not Path(file).is_file():
             raise DataError(f"{file} does not exist")
-        if not _is_text(file):
+        # characters that are none of UTF-8, which DuckDB needs, stand for bytes of the name
+        if file.encode(errors="ignore").decode() != file:
             raise DataError(f"the name of a file must be UTF-8, got {file!r}: rename it")
     refuse_twice(files)
     return files
@@ -133,14 +134,6 @@ def _in_folder(folder: Path) -> list[str]:
                 "files, or a pattern of Parquet files such as 'folder/*.parquet'"
             )
     return paths
-
-
-def _is_text(name: str) -> bool:
-    """Whether a file's name has only characters of UTF-8, which DuckDB needs."""
-    try:
-        return bool(name.encode())
-    except UnicodeEncodeError:
-        return False
 
 
 def public_address(address: str) -> str:

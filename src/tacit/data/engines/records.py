@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
+from tacit.data import form as forms
 from tacit.data.categories import Categories
 from tacit.data.checking import MUST_BE_EXACT, ROUNDED, SCORES
 from tacit.data.clients import Clients
@@ -23,20 +24,8 @@ from tacit.data.engines.persons import counted_relation, no_person_statement, sp
 from tacit.data.engines.pieces import ConstantTable, ScorePieces, counting, summing
 from tacit.data.engines.ranking import Ascending
 from tacit.data.engines.relations import plain_text
-from tacit.data.engines.stored import Stored, batch_of
+from tacit.data.engines.stored import Stored, batch_of, image_of
 from tacit.data.errors import DataError, no_column
-from tacit.data.form import (
-    MAX_WORDS,
-    MISSING_WORDS,
-    NO_LABEL,
-    PLAIN,
-    FileForm,
-    canonical,
-    label_requirement,
-    meanings,
-    reads_as_number,
-    with_remedy,
-)
 from tacit.data.persons import DIGESTS, DIGITS, WITHOUT_PERSON, marks, warn_of_spread
 from tacit.data.units import LinearMap
 
@@ -246,11 +235,8 @@ class EngineRecords(Stored):
             counts[stratum, 1 - label, min(int(cell), edges.size), whose] += records
         self._check_sizes(counts.sum(axis=(0, 1, 2)), counts[:, 0].sum(axis=(0, 1)))
         filled = np.flatnonzero(counts.sum(axis=(0, 1, 3)))
-        if (
-            filled.size
-            and filled[[0, -1]].tolist()
-            != np.searchsorted(edges, self.first_ends, side="right").tolist()
-        ):
+        ends = np.searchsorted(edges, self.first_ends, side="right")
+        if filled.size and not np.array_equal(filled[[0, -1]], ends):
             raise self._changed()
         return counts if by_group else counts[0]
 
@@ -269,9 +255,7 @@ class EngineRecords(Stored):
         if pieces.edges.size >= self._engine.most_cells:
             return None
         mapped = replace(self._plain, maps=tuple(maps))
-        ends, image_ends = np.array(self.first_ends), (np.inf, -np.inf)
-        for each in maps:
-            ends = each(ends)
+        ends, image_ends = image_of(maps, np.array(self.first_ends)), (np.inf, -np.inf)
         made = summing(mapped, pieces, (float(ends[0]), float(ends[1])), int(self.sizes.sum()))
         known = np.zeros((3, self.sizes.size), dtype=np.int64)
         for client, *numbers, low, high in self._engine.rows(*made):
@@ -403,7 +387,7 @@ class EngineRecords(Stored):
             wrong, remedy = f"{self._engine.source} has other records each time it is read", ORDERED
         elif sum(int(row[1]) for row in first) == self.sizes.sum():
             wrong, remedy = f"{wrong}, or its query does not determine its records", ORDERED
-        return ChangedError(with_remedy(wrong, remedy))
+        return ChangedError(forms.with_remedy(wrong, remedy))
 
     def _check_sizes(self, sizes: Integers, positives: Integers) -> None:
         """Refuse other records than those that were there before."""
@@ -466,8 +450,8 @@ class EngineRecords(Stored):
         for name, value in stored.items():
             if name is not None and value is None:
                 wrong = f"column {name!r} has no value in a record of {where}"
-                return DataError(with_remedy(wrong, FILL_IN))
-        if not (reads_as_number(score) and np.isfinite(float(score))):
+                return DataError(forms.with_remedy(wrong, FILL_IN))
+        if not (forms.reads_as_number(score) and np.isfinite(float(score))):
             return DataError(f"scores must be finite numbers, got {score} in a record of {where}")
         if relation.group is not None and group not in relation.groups:
             listed = ", ".join(self.groups)
@@ -498,7 +482,7 @@ _NO_KEYS = (relations.BOOLEAN, relations.NUMBER, relations.DECIMAL)
 
 
 def checked(
-    engine: Engine, relation: relations.Relation, form: FileForm = PLAIN
+    engine: Engine, relation: relations.Relation, form: forms.FileForm = forms.PLAIN
 ) -> relations.Relation:
     """The relation with what its labels are and mean, or an error that names a column.
 
@@ -519,20 +503,17 @@ def checked(
         if kind in _NO_KEYS if allowed is None else kind not in allowed:
             must = f"must hold {HELD[option][1]}, got type {kind}"
             raise DataError(f"column {name!r} of {engine.source} {must}")
-    of_label, of_person = (
-        relations.UNKNOWN if name is None else kinds[name]
-        for name in (relation.label, relation.person)
-    )
-    made = replace(
-        relation, label_kind=of_label, person_kind=of_person, score_kind=kinds[relation.score]
-    )
-    if made.words is None and (form.positive or of_label == relations.TEXT):
+    known = {None: relations.UNKNOWN} | kinds
+    options = ("score", "label", "person")
+    held: dict[str, Any] = {f"{each}_kind": known[getattr(relation, each)] for each in options}
+    made = replace(relation, **held)
+    if made.words is None and (form.positive or made.label_kind == relations.TEXT):
         return replace(made, words=_words(engine, made, form))
     return made
 
 
 def _words(
-    engine: Engine, relation: relations.Relation, form: FileForm
+    engine: Engine, relation: relations.Relation, form: forms.FileForm
 ) -> tuple[tuple[str, int], ...]:
     """The different labels as text, and what each means.
 
@@ -545,13 +526,13 @@ def _words(
     complete = replace(relation, needed=tuple(name for name in needed if name != label))
     values = values_of(engine, complete, label)
     if label in needed:
-        values = [value for value in values if canonical(value) not in MISSING_WORDS]
-    meant, negative = meanings(values, form)
-    must, remedy = label_requirement(values, form, negative)
+        values = [value for value in values if forms.canonical(value) not in forms.MISSING_WORDS]
+    meant, negative = forms.meanings(values, form)
+    must, remedy = forms.label_requirement(values, form, negative)
     for value, meaning in zip(values, meant, strict=True):
-        if meaning == NO_LABEL:
+        if meaning == forms.NO_LABEL:
             wrong = f"{must}, got {value!r:.60} in a record of {engine.source}"
-            raise DataError(with_remedy(wrong, remedy))
+            raise DataError(forms.with_remedy(wrong, remedy))
     if not values:
         raise DataError(f"column {label!r} of {engine.source} has no value in any record")
     return tuple(zip(values, meant, strict=True))
@@ -564,10 +545,12 @@ def values_of(engine: Engine, relation: relations.Relation, column: str) -> list
     ------
     DataError : for more than ``MAX_WORDS`` of them.
     """
-    rows = engine.rows(statements.values_statement(relation, column, MAX_WORDS + 2))
+    rows = engine.rows(statements.values_statement(relation, column, forms.MAX_WORDS + 2))
     values = [str(value) for (value,) in rows if value is not None]
-    if len(values) > MAX_WORDS:
-        raise DataError(f"column {column!r} of {engine.source} has more than {MAX_WORDS:,} values")
+    if len(values) > forms.MAX_WORDS:
+        raise DataError(
+            f"column {column!r} of {engine.source} has more than {forms.MAX_WORDS:,} values"
+        )
     return _in_order(values, engine, relation, column)
 
 

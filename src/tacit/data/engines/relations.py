@@ -304,13 +304,8 @@ class Relation:
         cases = [f"WHEN {text_literal(name)} THEN {2 * n}" for n, name in enumerate(self.groups)]
         return (
             f"CASE WHEN {self._label_value} >= 0 THEN COALESCE({self._label_value} + "
-            f"CASE {self.group_value} {' '.join(cases)} END, {INVALID}) ELSE {INVALID} END"
+            f"CASE {self.as_text(self.group)} {' '.join(cases)} END, {INVALID}) ELSE {INVALID} END"
         )
-
-    @property
-    def group_value(self) -> str:
-        """The group as text."""
-        return self.as_text(self.group or "")
 
     @property
     def _label_value(self) -> str:

@@ -320,9 +320,9 @@ def first_wrong_statement(relation: Relation) -> str:
     dialect = relation.dialect
     wrong = f"NOT COALESCE({dialect.is_finite(relation.score_value)}, FALSE)"
     label = "'0'" if relation.label is None else dialect.quoted(relation.label)
-    group = "''" if relation.group is None else relation.group_value
+    group = "''" if relation.group is None else relation.as_text(relation.group)
     return (
-        f"SELECT CAST({dialect.quoted(relation.score)} AS {dialect.text}) AS score, "
+        f"SELECT {relation.as_text(relation.score)} AS score, "
         f"CAST({label} AS {dialect.text}) AS label, {relation.client_value} AS client, "
         f"{group} AS category FROM {relation.chosen} "
         f"WHERE {wrong} OR {relation.class_value} = {INVALID} LIMIT 1"

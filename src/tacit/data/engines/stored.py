@@ -361,7 +361,7 @@ class StoredClients(Clients):
         return StoredClients(self.stored, unit, maps, rising, self._before or self, self._by_value)
 
     def _mapped(self, scores: Floats) -> Floats:
-        return _image(self._maps, scores)
+        return image_of(self._maps, scores)
 
     @cached_property
     def _loaded(self) -> Clients:
@@ -403,14 +403,14 @@ class StoredClients(Clients):
         return made.with_categories(Categories(self.category_names, *categories))
 
 
-def _image(maps: Sequence[Map], scores: Floats) -> Floats:
+def image_of(maps: Sequence[Map], scores: Floats) -> Floats:
     """The scores' images under maps one after another."""
     return reduce(lambda image, each: each(image), maps, scores)
 
 
 def _images(maps: Sequence[Map], unit: str | None, batch: Clients) -> Clients:
     """A batch with its scores' images."""
-    return batch.rescored(partial(_image, maps), unit) if maps else batch
+    return batch.rescored(partial(image_of, maps), unit) if maps else batch
 
 
 class StoredGroups(Groups):
