@@ -435,10 +435,7 @@ def one_more_record(protocol: tp.Protocol, sizes: tp.AttackSizes, seed: int) -> 
 
 def exact_rates(clients: tp.Clients, edges: Floats) -> Floats:
     """False- and true-positive rates at ascending thresholds, shape (2, T)."""
-    cells = np.searchsorted(edges, clients.scores, side="right") - 1
-    both = _counts(cells, clients.labels, edges.size)
-    reached = curves.counts_from_thresholds(both)
-    return np.asarray(reached / np.maximum(reached[:, :1], 1))
+    return candidate_curves(clients, edges, np.arange(0))[0]
 
 
 def called(protocol: tp.Protocol) -> str:
