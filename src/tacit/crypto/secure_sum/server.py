@@ -58,7 +58,7 @@ class SumServer:
         self._signed: dict[int, bytes] = {}
         self._around: dict[int, list[int]] = {}
         self._encrypted: dict[int, dict[int, bytes]] = {}
-        self._words: Words = np.zeros(terms.length, dtype=word_type(terms.bits))
+        self._words: Words = np.zeros(terms.length, dtype=word_type(terms.packing.bits))
         self._shares: dict[int, list[tuple[int, bytes]]] = {}
 
     def receive(self, sender: int, message: bytes) -> None:
@@ -288,7 +288,7 @@ class SumServer:
         for owner, seed in seeds.items():
             commitment = self._terms.commitment(owner, seed)
             _check_revealed(owner, "seed", commitment, self._adverts[owner].commitment)
-            words += self_mask(seed, self._transcript, owner, self._shape)
+            words += self_mask(seed, self._transcript, owner, self._terms.shape)
         return words
 
     def _pair_masks(self, keys: dict[int, bytes]) -> Words:
@@ -301,12 +301,8 @@ class SumServer:
             for partner in self._near(owner, self._stayed):
                 public = self._adverts[partner].masking
                 pair = (partner, owner)
-                words += pair_mask(private, public, self._transcript, pair, self._shape)
+                words += pair_mask(private, public, self._transcript, pair, self._terms.shape)
         return words
-
-    @property
-    def _shape(self) -> tuple[int, int]:
-        return self._terms.length, self._terms.bits
 
     def _to_all(self, kind: Kind, body: bytes) -> dict[int, bytes]:
         message = messages.write(kind, self._terms.session, messages.EVERYBODY, body)
