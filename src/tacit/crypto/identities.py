@@ -135,6 +135,16 @@ class Roster:
         except ValueError:
             raise UnknownClientError("this identity is not in the roster") from None
 
+    def check_index(self, index: int) -> None:
+        """Refuse an index that no client has.
+
+        Raises
+        ------
+        UnknownClientError : for such an index.
+        """
+        if not 0 <= index < len(self):
+            raise UnknownClientError(f"a client's index must be below {len(self)}, got {index}")
+
     def has_signed(self, index: int, message: bytes, signature: bytes) -> bool:
         """Whether a client's identity key signed a message."""
         return is_signed(self.keys[index], message, signature)

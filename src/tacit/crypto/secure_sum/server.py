@@ -77,10 +77,7 @@ class SumServer:
         ForgedError : for keys that the sender's identity did not sign.
         SumError : for a message of another session or round, cut short, or not as agreed.
         """
-        if not 0 <= sender < self._terms.clients:
-            raise identities.UnknownClientError(
-                f"a client's index must be below {self._terms.clients}, got {sender}"
-            )
+        self._terms.roster.check_index(sender)
         kind = self._open_round()
         if kind != Kind.ADVERT and sender not in self._members:
             raise identities.UnknownClientError(f"client {sender} has left this sum")
@@ -200,18 +197,12 @@ class SumServer:
         digest = consistency.digest_of(terms.digest, terms.attempt, self._transcript, self._sharers)
         self._statement = consistency.announced_statement(digest)
         announced = messages.pack_indices(self._sharers)
-        return {
-            receiver: messages.write(
-                Kind.DELIVERY,
-                terms.session,
-                receiver,
-                announced
-                + messages.pack_records(
-                    {k: self._encrypted[k][receiver] for k in self._near(receiver, self._sharers)}
-                ),
-            )
-            for receiver in self._members
-        }
+        deliveries = {}
+        for receiver in self._members:
+            boxes = {k: self._encrypted[k][receiver] for k in self._near(receiver, self._sharers)}
+            body = announced + messages.pack_records(boxes)
+            deliveries[receiver] = messages.write(Kind.DELIVERY, terms.session, receiver, body)
+        return deliveries
 
     def _take_masked(self, sender: int, body: bytes) -> None:
         packing = self._terms.packing

@@ -300,10 +300,7 @@ class SumRestart:
         ForgedError : for a statement that the sender did not sign.
         SumError : for any other message.
         """
-        if not 0 <= sender < self._last.clients:
-            raise identities.UnknownClientError(
-                f"a client's index must be below {self._last.clients}, got {sender}"
-            )
+        self._last.roster.check_index(sender)
         record = messages.read(message, messages.Kind.ENDED, self._last.session, sender)
         if len(record) != messages.ENDED_BYTES:
             raise identities.MalformedError(
