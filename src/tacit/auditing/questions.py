@@ -146,12 +146,11 @@ def _answered(query: Query, clients: Clients, noise: NoiseSource, state: ClientS
     if not _apart(query, clients):
         return query.step.answer(clients, query, noise, state)
     ends = [(k, k + 1) for k in range(clients.count)]
-    return stack(
-        [
-            query.step.answer(clients.part(*span), query.part(*span), noise, state.part(*span))
-            for span in ends
-        ]
-    )
+    replies = [
+        query.step.answer(clients.part(*span), query.part(*span), noise, state.part(*span))
+        for span in ends
+    ]
+    return stack(replies)
 
 
 def _apart(query: Query, clients: Clients) -> bool:
