@@ -209,9 +209,7 @@ def positives_from_curve(
     >>> positives_from_curve(np.array([2, 1, 1]), np.array([1, 0.5, 0]), np.array([1, 0.5, 0.5]))
     array([0.5, 0. , 1. ])
     """
-    false, true = (
-        rates - np.append(rates[1:], 0.0) for rates in (false_positive_rate, true_positive_rate)
-    )
+    false, true = -np.diff([false_positive_rate, true_positive_rate], append=0.0)
     apart = true - false
     missing = records - records.sum() * false
     scale = float(apart @ apart)
