@@ -282,6 +282,5 @@ def pair_masks(party: int, parties: int, count: int, field: Field, pairing: Pair
         # of a pair the first adds the mask, the second subtracts it
         total = added if party < other else subtracted
         total += mask(pairing(party, other), count, field)
-    return np.asarray(
-        (field.elements_of(added) - field.elements_of(subtracted)) % field.prime, dtype=object
-    )
+    left = field.elements_of(added) - field.elements_of(subtracted)
+    return np.asarray(left % field.prime, dtype=object)
