@@ -270,10 +270,9 @@ def check_persons(protocol: Protocol, seed: int) -> None:
             protects_none = math.isinf(protocol.guarantee.epsilon) or protocol.counts_missing
             assert protects_none or "epsilon" not in protocol.settings
             return
-        assert not exceeds(
-            composition.of_person(divided.guarantee, most),
-            composition.of_person(protocol.guarantee, 1),
-        ), "the records of a person cost more than was named"
+        cost = composition.of_person(divided.guarantee, most)
+        named = composition.of_person(protocol.guarantee, 1)
+        assert not exceeds(cost, named), "the records of a person cost more than was named"
         draw = np.random.default_rng(seed).bytes(SEED_BYTES)
         counted = clients.counted(most, draw)[0]
         for other in recording.without_person(clients, divided.guarantee.adjacency):
