@@ -209,9 +209,7 @@ def positives_from_curve(
     >>> positives_from_curve(np.array([2, 1, 1]), np.array([1, 0.5, 0]), np.array([1, 0.5, 0.5]))
     array([0.5, 0. , 1. ])
     """
-    false, true = (
-        rates - np.append(rates[1:], 0.0) for rates in (false_positive_rate, true_positive_rate)
-    )
+    false, true = -np.diff([false_positive_rate, true_positive_rate], append=0.0)
     apart = true - false
     missing = records - records.sum() * false
     scale = float(apart @ apart)
@@ -435,10 +433,7 @@ def one_more_record(protocol: tp.Protocol, sizes: tp.AttackSizes, seed: int) -> 
 
 def exact_rates(clients: tp.Clients, edges: Floats) -> Floats:
     """False- and true-positive rates at ascending thresholds, shape (2, T)."""
-    cells = np.searchsorted(edges, clients.scores, side="right") - 1
-    both = _counts(cells, clients.labels, edges.size)
-    reached = curves.counts_from_thresholds(both)
-    return np.asarray(reached / np.maximum(reached[:, :1], 1))
+    return candidate_curves(clients, edges, np.arange(0))[0]
 
 
 def called(protocol: tp.Protocol) -> str:

@@ -146,12 +146,11 @@ def _answered(query: Query, clients: Clients, noise: NoiseSource, state: ClientS
     if not _apart(query, clients):
         return query.step.answer(clients, query, noise, state)
     ends = [(k, k + 1) for k in range(clients.count)]
-    return stack(
-        [
-            query.step.answer(clients.part(*span), query.part(*span), noise, state.part(*span))
-            for span in ends
-        ]
-    )
+    replies = [
+        query.step.answer(clients.part(*span), query.part(*span), noise, state.part(*span))
+        for span in ends
+    ]
+    return stack(replies)
 
 
 def _apart(query: Query, clients: Clients) -> bool:
@@ -277,13 +276,4 @@ def _recategorised(clients: Clients, known: Categories, record: int) -> Iterator
 def removed(clients: Clients, client: int, record: int) -> Clients:
     """The clients without one record of a client."""
     offsets = clients.offsets - (np.arange(clients.count + 1) > client)
-    second = None if clients.second is None else np.delete(clients.second, record)
-    left = np.arange(clients.records) != record
-    return replace(
-        clients,
-        scores=np.delete(clients.scores, record),
-        labels=np.delete(clients.labels, record),
-        offsets=offsets,
-        second=second,
-        categories=None if clients.categories is None else clients.categories[left],
-    )
+    return clients.taken(np.arange(clients.records) != record, offsets)

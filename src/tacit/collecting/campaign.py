@@ -342,9 +342,8 @@ def shuffled_of(terms: Terms, sizes: Sequence[int], honest: float = HONEST) -> S
     if not sizes or terms.reports.stages > 1 or local.adjacency is not Adjacency.REPLACE:
         return None
     least = min(sizes)
-    epsilon = shuffled_epsilon(
-        local.epsilon, max(int(least * honest), 1), DELTA, _distance(max(sizes))
-    )
+    hiding = max(int(least * honest), 1)
+    epsilon = shuffled_epsilon(local.epsilon, hiding, DELTA, _distance(max(sizes)))
     return Shuffled(epsilon, DELTA, len(sizes), sum(sizes), least, honest, local.epsilon)
 
 

@@ -159,11 +159,10 @@ def parts_of_batch(path: Path) -> Iterator[Payloads]:
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
         for part in file.iter_batches(BATCH_REPORTS, columns=["payload"], use_threads=False):
             column = part.column("payload")
-            size, flat = column.type.byte_width, np.frombuffer(column.buffers()[1], dtype=np.uint8)
+            size, values = column.type.byte_width, column.buffers()[1]
             # without a copy
-            yield flat[column.offset * size : (column.offset + len(column)) * size].reshape(
-                -1, size
-            )
+            flat = np.frombuffer(values, np.uint8, len(column) * size, column.offset * size)
+            yield flat.reshape(-1, size)
 
 
 def read_spent(path: Path) -> NDArray[np.uint64]:

@@ -152,10 +152,8 @@ class Intake:
         outcomes = ["stage" if each[log.STAGE_PLACE] != stage.number else "" for each in messages]
         current = [index for index, outcome in enumerate(outcomes) if not outcome]
         joined = b"".join(messages[index] for index in current)
-        payloads = np.frombuffer(joined, dtype=np.uint8).reshape(-1, stage.size)[
-            :, log.REPORT_HEADER.size :
-        ]
-        refused = self._terms.reports.refused(stage.query, payloads)
+        reports = np.frombuffer(joined, dtype=np.uint8).reshape(-1, stage.size)
+        refused = self._terms.reports.refused(stage.query, reports[:, log.REPORT_HEADER.size :])
         with self._folder.locked(alone=False):
             closed = self._folder.closed(stage.number)
             for index, is_refused in zip(current, refused, strict=True):

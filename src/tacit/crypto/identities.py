@@ -97,13 +97,23 @@ class Roster:
     def __post_init__(self) -> None:
         if not 2 <= len(self.keys) <= MAX_CLIENTS:
             raise ValueError(f"a roster has from 2 to {MAX_CLIENTS} clients, got {len(self.keys)}")
-        for index, key in enumerate(self.keys):
+        self.check_keys(self.keys, "roster")
+
+    @staticmethod
+    def check_keys(keys: tuple[bytes, ...], what: str) -> None:
+        """Refuse keys of another size, or one that appears twice in ``what`` lists them.
+
+        Raises
+        ------
+        ValueError : naming the index, or what lists them.
+        """
+        for index, key in enumerate(keys):
             if len(key) != KEY_BYTES:
                 raise ValueError(
                     f"a public identity key has {KEY_BYTES} bytes, got {len(key)} at {index}"
                 )
-        if len(set(self.keys)) != len(self.keys):
-            raise ValueError("an identity key appears twice in the roster")
+        if len(set(keys)) != len(keys):
+            raise ValueError(f"an identity key appears twice in the {what}")
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -124,6 +134,16 @@ class Roster:
             return self.keys.index(identity.public)
         except ValueError:
             raise UnknownClientError("this identity is not in the roster") from None
+
+    def check_index(self, index: int) -> None:
+        """Refuse an index that no client has.
+
+        Raises
+        ------
+        UnknownClientError : for such an index.
+        """
+        if not 0 <= index < len(self):
+            raise UnknownClientError(f"a client's index must be below {len(self)}, got {index}")
 
     def has_signed(self, index: int, message: bytes, signature: bytes) -> bool:
         """Whether a client's identity key signed a message."""

@@ -35,14 +35,10 @@ LIMB_BITS = 32
 """Words are added up in numbers of 32 bits, which leave room for 2^32 summands."""
 SIZES = tuple(range(64, 201, 8))
 """Bits of a word."""
-BELOW = dict(
-    zip(
-        SIZES,
-        (59, 93, 65, 299, 17, 17, 75, 119, 159, 113, 83, 17, 47, 257, 233, 33, 237, 75),
-        strict=True,
-    )
-)
-"""By how much the largest prime of so many bits is below the power of 2."""
+GAPS = (59, 93, 65, 299, 17, 17, 75, 119, 159, 113, 83, 17, 47, 257, 233, 33, 237, 75)
+"""By how much the largest prime is below the power of 2, for each of these sizes."""
+BELOW = dict(zip(SIZES, GAPS, strict=True))
+"""The same by the bits of a word."""
 
 Elements = NDArray[np.object_]
 """Elements of a field as Python's integers."""
@@ -286,6 +282,5 @@ def pair_masks(party: int, parties: int, count: int, field: Field, pairing: Pair
         # of a pair the first adds the mask, the second subtracts it
         total = added if party < other else subtracted
         total += mask(pairing(party, other), count, field)
-    return np.asarray(
-        (field.elements_of(added) - field.elements_of(subtracted)) % field.prime, dtype=object
-    )
+    left = field.elements_of(added) - field.elements_of(subtracted)
+    return np.asarray(left % field.prime, dtype=object)

@@ -16,7 +16,7 @@ import math
 import os
 import secrets
 import warnings
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -422,19 +422,15 @@ def shared_budget(protocol: tp.Protocol, missing_epsilon: float) -> tp.Protocol:
     """
     tp.check_budget(missing_epsilon)
     changeable: Any = protocol
-    whole = getattr(protocol, "epsilon", None)
-    private = math.isfinite(protocol.guarantee.epsilon)
-    if whole is None or not private or "epsilon" not in {each.name for each in fields(changeable)}:
+    if math.isinf(protocol.guarantee.epsilon) or "epsilon" not in protocol.settings:
         raise ValueError(
             f"{protocol.name} with these settings has no epsilon of which a count of incomplete "
             "records could take a part"
         )
-    if protocol.guarantee.adjacency not in (
-        tp.Adjacency.RECORD,
-        tp.Adjacency.REPLACE,
-        tp.Adjacency.LABEL,
-    ):
+    hiding_labels = tp.Adjacency.RECORD, tp.Adjacency.REPLACE, tp.Adjacency.LABEL
+    if protocol.guarantee.adjacency not in hiding_labels:
         raise ValueError(f"{protocol.name} hides no label, so no count of missing ones is private")
+    whole: float = changeable.epsilon
     if missing_epsilon >= whole:
         raise ValueError(f"missing_epsilon must be below epsilon, {whole:g}, got {missing_epsilon}")
     rest: tp.Protocol = replace(changeable, epsilon=whole - missing_epsilon)

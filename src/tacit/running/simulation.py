@@ -106,10 +106,8 @@ def replicate(
     for start in range(0, times, group):
         size = min(group, times - start)
         group_seed = int(seeds.spawn(1)[0].generate_state(1, np.uint64)[0])
-        server_result = simulate(
-            clients, protocol, tp.SimulatedNoise(group_seed, replicates=size)
-        ).server_result
-        parts.append((size, server_result))
+        noise = tp.SimulatedNoise(group_seed, replicates=size)
+        parts.append((size, simulate(clients, protocol, noise).server_result))
     return _join_result(parts)
 
 

@@ -265,10 +265,8 @@ def per_record(protocol: tp.Protocol, per_person: int) -> tp.Protocol:
         )
     changes: dict[str, Any] = {"epsilon": epsilon}
     if guarantee.delta > 0:
-        delta = guarantee.delta / composition.delta_weights(
-            guarantee.epsilon / per_person, per_person
-        )
-        changes |= _with_delta(settings, delta)
+        weights = composition.delta_weights(guarantee.epsilon / per_person, per_person)
+        changes |= _with_delta(settings, guarantee.delta / weights)
     changeable: Any = protocol
     divided: tp.Protocol = replace(changeable, **changes)
     spent = composition.of_person(divided.guarantee, per_person)

@@ -120,10 +120,8 @@ def for_plan(
     protocol : what the plan computes.
     """
     unit = file_unit or plan_unit
-    in_plan_unit = records.rescored(
-        units.conversion(unit, plan_unit), exact=units.is_exact(unit, plan_unit)
-    )
-    return protocol.fitted(in_plan_unit)
+    conversion, exact = units.conversion(unit, plan_unit), units.is_exact(unit, plan_unit)
+    return protocol.fitted(records.rescored(conversion, exact=exact))
 
 
 def suited_to_scores(

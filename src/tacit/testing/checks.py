@@ -219,13 +219,11 @@ def check_neighbours(protocol: Protocol, seed: int) -> None:
     _check_losses(protocol, protocol.trial_records(two_records(seed)))
     if protocol.score_range is None:
         _check_losses(protocol, protocol.trial_records(far_records(seed)))
-    traits, worst = (
-        protocol.law_traits,
-        _check_losses(protocol, protocol.trial_records(one_client(seed))),
-    )
+    loose = protocol.law_traits.loose
+    worst = _check_losses(protocol, protocol.trial_records(one_client(seed)))
     for cost, losses_of_step in worst:
         nearly = max(loss.delta(MIN_TIGHTNESS * cost.epsilon) for loss in losses_of_step)
-        assert traits.loose or nearly > cost.delta, "the declared cost is far from tight"
+        assert loose or nearly > cost.delta, "the declared cost is far from tight"
 
 
 def _check_losses(protocol: Protocol, clients: Clients) -> list[tuple[Cost, list[recording.Loss]]]:
@@ -272,10 +270,9 @@ def check_persons(protocol: Protocol, seed: int) -> None:
             protects_none = math.isinf(protocol.guarantee.epsilon) or protocol.counts_missing
             assert protects_none or "epsilon" not in protocol.settings
             return
-        assert not exceeds(
-            composition.of_person(divided.guarantee, most),
-            composition.of_person(protocol.guarantee, 1),
-        ), "the records of a person cost more than was named"
+        cost = composition.of_person(divided.guarantee, most)
+        named = composition.of_person(protocol.guarantee, 1)
+        assert not exceeds(cost, named), "the records of a person cost more than was named"
         draw = np.random.default_rng(seed).bytes(SEED_BYTES)
         counted = clients.counted(most, draw)[0]
         for other in recording.without_person(clients, divided.guarantee.adjacency):
@@ -337,11 +334,8 @@ def _bit_loss(reply: Reply, other: Reply, noise: recording.Recorder) -> recordin
     """Bits that are flipped independently: each differing bit costs the log ratio of one answer."""
     recording.check_sizes(reply, other)
     assert len(noise.flips) == len(reply) == 1
-    moved = sum(
-        np.count_nonzero(recording.values_of(reply[n]) != recording.values_of(other[n]))
-        for n in reply
-    )
-    return recording.Loss(moved * _one_flip(noise))
+    first, second = (recording.values_of(*each.values()) for each in (reply, other))
+    return recording.Loss(np.count_nonzero(first != second) * _one_flip(noise))
 
 
 def check_errors(case: audits.ErrorCase) -> None:

@@ -75,12 +75,11 @@ def loss_between(first_reply: tp.Reply, second_reply: tp.Reply, noise: Recorder)
     """
     check_sizes(first_reply, second_reply)
     assert all(share == 1 for share in noise.shares), "one client draws all of the noise"
-    moved = np.concatenate(
-        [
-            np.abs(values_of(value) - values_of(second_reply[name])).astype(float).ravel()
-            for name, value in first_reply.items()
-        ]
-    )
+    differences = [
+        np.abs(values_of(value) - values_of(second_reply[name])).astype(float).ravel()
+        for name, value in first_reply.items()
+    ]
+    moved = np.concatenate(differences)
     epsilon, squared, start = 0.0, 0.0, 0
     for mechanism, shape in noise.draws:
         stop = start + math.prod(shape)

@@ -15,7 +15,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from tacit.arrays import Integers
 from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
 from tacit.privacy.noise import NoiseSource, SystemNoise
@@ -96,7 +95,6 @@ class Rehearsal(Run):
     declined : parties that declined, with their public reasons.
     repeats : what was tried again at a cost, in sentences.
     refusals : messages that were not accepted, in order.
-    bytes_received : the bytes that each party was sent, shape (K,).
     messages : every message as it was sent, by way, round and party, for a replay.
     """
 
@@ -104,7 +102,6 @@ class Rehearsal(Run):
     declined: dict[int, str]
     repeats: tuple[str, ...]
     refusals: tuple[Refusal, ...]
-    bytes_received: Integers
     messages: dict[tuple[str, int, int], bytes] = field(repr=False)
 
 
@@ -233,7 +230,6 @@ def rehearse(
         declined=coordinator.declined,
         repeats=coordinator.repeats,
         refusals=tuple(stage.refusals),
-        bytes_received=stage.received,
         messages=stage.messages,
     )
 
@@ -269,8 +265,7 @@ class _Stage:
         self._wires = threading.Lock()
         self.refusals: list[Refusal] = []
         self.messages: dict[tuple[str, int, int], bytes] = {}
-        size = len(self.agreement.parties)
-        self.sent, self.received = (np.zeros(size, dtype=np.int64) for _ in range(2))
+        self.sent = np.zeros(len(self.agreement.parties), dtype=np.int64)
 
     def carry(self, coordinator: Coordinator, parties: dict[int, Party], retries: int) -> None:
         """A whole run."""
@@ -315,11 +310,9 @@ class _Stage:
             reply = party.answer(message)
         except messages.SignedMessageError as error:
             with self._wires:
-                self.received[index] += len(message)
                 self.refusals.append(Refusal(self._round, index, "down", error))
             return
         with self._wires:
-            self.received[index] += len(message)
             for arrived in self._on_the_way("up", index, reply):
                 self._up(coordinator, index, arrived)
 

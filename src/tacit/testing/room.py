@@ -70,7 +70,6 @@ class _RoomPeers(transport.MeasuredPeers):
         self.index, self.offers = meeting.index, meeting.offers
         self.sessions, self.sent = [], 0
         self._room, self._name = room, meeting.session
-        self._links: dict[tuple[int, ...], int] = {}
 
     @contextmanager
     def link(
@@ -78,8 +77,8 @@ class _RoomPeers(transport.MeasuredPeers):
     ) -> Iterator[mpc.SharedRun]:
         """A computation that the first of its members carries out for all."""
         members = tuple(members)
-        self._links[members] = self._links.get(members, 0) + 1
-        name = f"{self._name} {members} {self._links[members]}"
+        earlier = sum(each.parties == members for each in self.sessions)
+        name = f"{self._name} {members} {earlier}"
         yield _RoomRun(self._room, name, members, self.index)
         self.sessions.append(transport.Session(members, items, 0.0, 0))
 

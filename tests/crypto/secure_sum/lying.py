@@ -110,9 +110,9 @@ class LyingServer:
         with whom a member masked: its neighbours, if ``masked_with`` does not name others.
         """
         server, terms = self.federation.server, self.federation.terms
-        shape, transcript = (terms.length, terms.bits), server._transcript
+        shape, transcript = terms.shape, server._transcript
         partners = masked_with or {member: self.around(member) for member in group}
-        words = np.zeros(terms.length, dtype=f"<u{terms.bits // 8}")
+        words = np.zeros(terms.length, dtype=f"<u{shape[1] // 8}")
         for member in group:
             seed = self._reconstructed(member, kind=0)
             if seed is None:

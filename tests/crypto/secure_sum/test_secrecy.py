@@ -34,9 +34,7 @@ def unmasked(federation: transporting.Federation, index: int) -> NDArray[Any]:
     terms, transcript = federation.terms, federation.server._transcript
     holders = range(terms.neighbourhood.threshold)
     seed = transporting.combined(shares_of(federation, index, holders))
-    return federation.masked(index) - masking.self_mask(
-        seed, transcript, index, (terms.length, terms.bits)
-    )
+    return federation.masked(index) - masking.self_mask(seed, transcript, index, terms.shape)
 
 
 # --- what an honest run shows ---------------------------------------------------------------

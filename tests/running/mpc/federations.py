@@ -42,9 +42,8 @@ def answer_mpc(
         return tp.ServerResult(nothing, nothing, nothing, nothing, nothing)
 
     with runner.Parties(clients, query.protocol, timeout, silent) as parties:
-        coordinator = Coordinator(
-            parties.agreement, parties.coordinator, conversation=conversation()
-        )
+        coordinator = Coordinator(parties.agreement, parties.coordinator)
+        coordinator.rounds = coordinator._conversed(conversation())
         messages = coordinator.open()
         while messages:
             for index, reply in parties.deliver(messages).items():

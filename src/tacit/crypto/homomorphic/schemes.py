@@ -82,9 +82,8 @@ class BfvSecretKey(engine.SecretKey):
         ----------
         polynomial : its coefficients below the plain modulus, shape (n,).
         """
-        return engine.stored(
-            self._encryptor.encrypt_symmetric(plaintext(polynomial, self._context))
-        )
+        plain = plaintext(polynomial, self._context)
+        return engine.stored(self._encryptor.encrypt_symmetric(plain))
 
     @engine.refusals()
     def decrypted(self, answer: bytes, positions: Sequence[int]) -> list[int]:
@@ -239,9 +238,8 @@ def encoded(values: Floats, level: Any, scale: float) -> Any:
     """A plaintext with the values in its first slots and zeros behind them."""
     plain = engine.tenseal_api().Plaintext()
     filled = np.concatenate([values, np.zeros(SLOTS - values.size)])
-    engine.tenseal_api().CKKSEncoder(engine.context_of(CKKS)).encode(
-        filled.tolist(), level, scale, plain
-    )
+    encoder = engine.tenseal_api().CKKSEncoder(engine.context_of(CKKS))
+    encoder.encode(filled.tolist(), level, scale, plain)
     return plain
 
 

@@ -341,8 +341,8 @@ class SumClient:
             ) from None
 
     def _masked(self, vector: Integers, partners: list[int]) -> bytes:
-        shape = (self._terms.length, self._terms.bits)
-        words = to_words(vector, self._terms.bits)
+        shape = self._terms.shape
+        words = to_words(vector, shape[1])
         words += self_mask(self._seed, self._transcript, self.index, shape)
         masking = X25519PrivateKey.from_private_bytes(self._masking)
         for partner in partners:

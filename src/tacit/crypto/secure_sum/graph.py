@@ -287,15 +287,12 @@ def min_in_windows(present: ArrayLike, half: int) -> int:
     1
     """
     members = np.asarray(present, dtype=np.int64)
-    positions, reach = members.size, members.size - 2 * half + 1
+    reach = members.size - 2 * half + 1
     ends = np.cumsum(np.concatenate([[0], members, members[: half - 1]]))
     counts = ends[half:] - ends[:-half]
-    # least[s] is the least of counts[s], ..., counts[s + span - 1] around the ring; spans double
-    least, span = counts, 1
-    while span < reach:
-        step = min(span, reach - span)
-        least, span = np.minimum(least, np.roll(least, -step)), span + step
-    return int((counts + np.roll(least, -half)).min()) if positions else 0
+    # least[s] is the least of counts[s], ..., counts[s + reach - 1] around the ring
+    least = scipy.ndimage.minimum_filter1d(counts, reach, mode="wrap", origin=-(reach // 2))
+    return int((counts + np.roll(least, -half)).min())
 
 
 def window_excess(clients: int, min_clients: int, colluders: int, degree: int) -> int:

@@ -58,7 +58,7 @@ class SumServer:
         self._signed: dict[int, bytes] = {}
         self._around: dict[int, list[int]] = {}
         self._encrypted: dict[int, dict[int, bytes]] = {}
-        self._words: Words = np.zeros(terms.length, dtype=word_type(terms.bits))
+        self._words: Words = np.zeros(terms.length, dtype=word_type(terms.packing.bits))
         self._shares: dict[int, list[tuple[int, bytes]]] = {}
 
     def receive(self, sender: int, message: bytes) -> None:
@@ -77,10 +77,7 @@ class SumServer:
         ForgedError : for keys that the sender's identity did not sign.
         SumError : for a message of another session or round, cut short, or not as agreed.
         """
-        if not 0 <= sender < self._terms.clients:
-            raise identities.UnknownClientError(
-                f"a client's index must be below {self._terms.clients}, got {sender}"
-            )
+        self._terms.roster.check_index(sender)
         kind = self._open_round()
         if kind != Kind.ADVERT and sender not in self._members:
             raise identities.UnknownClientError(f"client {sender} has left this sum")
@@ -200,18 +197,12 @@ class SumServer:
         digest = consistency.digest_of(terms.digest, terms.attempt, self._transcript, self._sharers)
         self._statement = consistency.announced_statement(digest)
         announced = messages.pack_indices(self._sharers)
-        return {
-            receiver: messages.write(
-                Kind.DELIVERY,
-                terms.session,
-                receiver,
-                announced
-                + messages.pack_records(
-                    {k: self._encrypted[k][receiver] for k in self._near(receiver, self._sharers)}
-                ),
-            )
-            for receiver in self._members
-        }
+        deliveries = {}
+        for receiver in self._members:
+            boxes = {k: self._encrypted[k][receiver] for k in self._near(receiver, self._sharers)}
+            body = announced + messages.pack_records(boxes)
+            deliveries[receiver] = messages.write(Kind.DELIVERY, terms.session, receiver, body)
+        return deliveries
 
     def _take_masked(self, sender: int, body: bytes) -> None:
         packing = self._terms.packing
@@ -288,7 +279,7 @@ class SumServer:
         for owner, seed in seeds.items():
             commitment = self._terms.commitment(owner, seed)
             _check_revealed(owner, "seed", commitment, self._adverts[owner].commitment)
-            words += self_mask(seed, self._transcript, owner, self._shape)
+            words += self_mask(seed, self._transcript, owner, self._terms.shape)
         return words
 
     def _pair_masks(self, keys: dict[int, bytes]) -> Words:
@@ -301,12 +292,8 @@ class SumServer:
             for partner in self._near(owner, self._stayed):
                 public = self._adverts[partner].masking
                 pair = (partner, owner)
-                words += pair_mask(private, public, self._transcript, pair, self._shape)
+                words += pair_mask(private, public, self._transcript, pair, self._terms.shape)
         return words
-
-    @property
-    def _shape(self) -> tuple[int, int]:
-        return self._terms.length, self._terms.bits
 
     def _to_all(self, kind: Kind, body: bytes) -> dict[int, bytes]:
         message = messages.write(kind, self._terms.session, messages.EVERYBODY, body)

@@ -64,7 +64,7 @@ from tacit.crypto import identities
 from tacit.crypto.secure_sum import messages
 from tacit.crypto.secure_sum.consistency import NO_DIGEST, ListRule, check_restart, ended_statement
 from tacit.crypto.secure_sum.graph import Neighbourhood, check_min_clients, window_excess
-from tacit.crypto.secure_sum.masking import Packing, Run, modulus_for
+from tacit.crypto.secure_sum.masking import Packing, Run, Shape, modulus_for
 
 SESSION_BYTES = 16
 MAX_LENGTH = 2**26
@@ -174,9 +174,9 @@ class SumTerms:
         return Packing(self.runs)
 
     @property
-    def bits(self) -> int:
-        """The bits of a word in which masked vectors are added, 32 or 64."""
-        return self.packing.bits
+    def shape(self) -> Shape:
+        """How many words masked vectors are added in, and the bits of each, 32 or 64."""
+        return self.length, self.packing.bits
 
     @cached_property
     def rule(self) -> ListRule:
@@ -300,10 +300,7 @@ class SumRestart:
         ForgedError : for a statement that the sender did not sign.
         SumError : for any other message.
         """
-        if not 0 <= sender < self._last.clients:
-            raise identities.UnknownClientError(
-                f"a client's index must be below {self._last.clients}, got {sender}"
-            )
+        self._last.roster.check_index(sender)
         record = messages.read(message, messages.Kind.ENDED, self._last.session, sender)
         if len(record) != messages.ENDED_BYTES:
             raise identities.MalformedError(

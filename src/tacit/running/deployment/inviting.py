@@ -160,10 +160,15 @@ def prepare(plan: Path, server: str | None) -> tuple[Coordinator, str]:
     coordinator = Coordinator.of(plan)
     if server is not None and not letters.ADDRESS.fullmatch(server):
         raise letters.LetterError(f"--server must be HOST:PORT, got {server!r}")
-    Plan.read(plan)
+    named = Plan.read(plan).coordinator
     hosts = [] if server is None else [letters.host_of(server)]
     known = keys.certified(coordinator.certificates, hosts, "--server HOST:PORT")
-    _name_coordinator(plan, coordinator)
+    public = keys.stored_identity(coordinator.identity).public
+    if named is None:
+        text = with_coordinator(plan.read_text(encoding="utf-8"), public)
+        files.write_public(plan, text.encode())
+    elif named != public:
+        raise PlanError(f"{plan} names another coordinator than {coordinator.identity}")
     return coordinator, server or f"{known[0]}:{PORT}"
 
 
@@ -306,15 +311,6 @@ def _published(path: Path, identity: Identity) -> letters.NumberedPlan:
         return letters.read_roster(path.read_bytes(), identity.public)
     except (FileNotFoundError, letters.LetterError):
         return letters.NumberedPlan(0, "", "")
-
-
-def _name_coordinator(plan: Path, coordinator: Coordinator) -> None:
-    public, named = keys.stored_identity(coordinator.identity).public, Plan.read(plan).coordinator
-    if named is None:
-        text = with_coordinator(plan.read_text(encoding="utf-8"), public)
-        files.write_public(plan, text.encode())
-    elif named != public:
-        raise PlanError(f"{plan} names another coordinator than {coordinator.identity}")
 
 
 def _kept(coordinator: Coordinator, site: str) -> Path:

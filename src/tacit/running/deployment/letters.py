@@ -43,7 +43,7 @@ import hmac
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import scrypt, sha256
 from typing import Any, NamedTuple
 
@@ -215,9 +215,9 @@ class Answer:
     @classmethod
     def to(cls, invitation: Invitation, identity: Identity, node_key: str) -> Answer:
         """The answer of a site with these keys."""
-        what = (invitation.site, identity.public, node_key, invitation.digest)
-        said = _said(*what)
-        return cls(*what, identity.sign(said), _proof(invitation.secret, said))
+        unsigned = cls(invitation.site, identity.public, node_key, invitation.digest, b"", b"")
+        said, secret = unsigned._words(), invitation.secret
+        return replace(unsigned, signature=identity.sign(said), proof=_proof(secret, said))
 
     @classmethod
     def of_bytes(cls, content: bytes) -> Answer:
@@ -239,7 +239,8 @@ class Answer:
         return site_code(self._words())
 
     def _words(self) -> bytes:
-        return _said(self.site, self.identity, self.node_key, self.invitation)
+        words = [ANSWER, self.site, self.identity.hex(), self.node_key, self.invitation.hex()]
+        return json.dumps(words, separators=(",", ":")).encode()
 
     def check(self, invitation: Invitation) -> None:
         """Refuse an answer to another invitation, or one that its own keys did not sign.
@@ -338,11 +339,6 @@ def _fields(content: bytes, kind: str, *names: str) -> dict[str, Any]:
             raise LetterError(f"{name} must be {digits} hexadecimal digits, got {text!r:.80}")
         fields[name] = bytes.fromhex(text)
     return {name: fields[name] for name in names}
-
-
-def _said(site: str, identity: bytes, node_key: str, invitation: bytes) -> bytes:
-    words = [ANSWER, site, identity.hex(), node_key, invitation.hex()]
-    return json.dumps(words, separators=(",", ":")).encode()
 
 
 def _roster_words(numbered: NumberedPlan) -> bytes:

@@ -90,9 +90,8 @@ def run_locally(
         began = time.time()
         tell("starting the server")
         port = programs.free_port()
-        link = running.enter_context(
-            server.start_server(coordinator, HOST, port, verbose, lasting=False)
-        )
+        link = server.start_server(coordinator, HOST, port, verbose, lasting=False)
+        running.enter_context(link)
         tell(f"server on {HOST}:{port}, with TLS and authentication of nodes")
         server.register_nodes(coordinator, verbose)
         server_files = f"{HOST}:{port}", coordinator.certificates.authority

@@ -68,10 +68,8 @@ class Way:
     def _seen(self) -> tuple[x509.Certificate, datetime, datetime]:
         """The server's certificate, its time to whole seconds, and this machine's time of it."""
         reached, now = site.ask(self.server, None), datetime.fromtimestamp(time.time(), UTC)
-        served, said = (
-            x509.load_der_x509_certificate(reached.certificate),
-            reached.headers.get("date"),
-        )
+        served = x509.load_der_x509_certificate(reached.certificate)
+        said = reached.headers.get("date")
         return served, parsedate_to_datetime(said) if said else now, now
 
     @cached_property

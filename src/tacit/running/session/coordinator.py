@@ -90,7 +90,6 @@ class Coordinator:
     restarts : whether what costs again may be tried again: a sum for which too few parties stayed,
         up to ``SUM_ATTEMPTS`` times, or the run without lost parties (``without``). A further
         attempt at a sum costs what the sum costs, where a party had sent its numbers.
-    conversation : what is asked instead of the protocol's whole conversation.
     names : what errors call the parties; empty calls them by index.
 
     ``round`` is the number of the present round, from 0. ``begins_again`` is whether the run may
@@ -110,7 +109,6 @@ class Coordinator:
         identity: Identity,
         parties: Sequence[int] | None = None,
         restarts: bool = False,
-        conversation: tp.Conversation | None = None,
         names: Sequence[str] = (),
     ) -> None:
         if identity.public != agreement.coordinator:
@@ -128,9 +126,7 @@ class Coordinator:
         self.sent_to_others = Counter[int]()
         self._agreement, self._identity = agreement, identity
         self._names = tuple(names)
-        self.rounds = self._conversed(
-            conversation or releases.conducted(agreement.protocol, len(everybody))
-        )
+        self.rounds = self._conversed(releases.conducted(agreement.protocol, len(everybody)))
         self._guarantee = composition.of_person(agreement.protocol.guarantee, agreement.per_person)
         self._restarts = restarts
         self.round = self._before_query = -1

@@ -105,13 +105,11 @@ def _each(query: Query, active: tuple[int, ...]) -> Exchange:
                 raise fields.MessageError(f"field {name!r} holds a number that is not finite")
         came[party] = reply
 
-    yield (
-        {
-            party: (Kind.ASK, encode_query(query.part(index, index + 1)))
-            for index, party in enumerate(active)
-        },
-        take,
-    )
+    asked = {
+        party: (Kind.ASK, encode_query(query.part(index, index + 1)))
+        for index, party in enumerate(active)
+    }
+    yield asked, take
     forms = {party: _form(came[party]) for party in sorted(came)}
     if not forms:
         return Answered(())

@@ -18,7 +18,7 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from tacit.crypto.identities import KEY_BYTES, SIGNATURE_BYTES, Identity, is_signed
+from tacit.crypto.identities import SIGNATURE_BYTES, Identity, Roster, is_signed
 from tacit.crypto.secure_sum.graph import check_min_clients, default_colluders
 from tacit.privacy import composition
 from tacit.privacy.cost import Adjacency, Cost
@@ -127,12 +127,7 @@ class Agreement:
             composition.check_per_person(self.per_person)
         if self.min_clients == 0:
             object.__setattr__(self, "min_clients", len(self.parties))
-        keys = (*self.parties, self.coordinator)
-        for key in keys:
-            if len(key) != KEY_BYTES:
-                raise ValueError(f"a public identity key has {KEY_BYTES} bytes, got {len(key)}")
-        if len(set(keys)) != len(keys):
-            raise ValueError("an identity key appears twice in the agreement")
+        Roster.check_keys((*self.parties, self.coordinator), "agreement")
         if not 1 <= self.min_clients <= len(self.parties):
             raise ValueError(
                 f"min_clients must be from 1 to {len(self.parties)}, got {self.min_clients}"

@@ -134,10 +134,6 @@ class Plan:
     per_person: int = 0
     most_records: int = MAX_RECORDS
 
-    def __post_init__(self) -> None:
-        if not self.unit:
-            object.__setattr__(self, "unit", default_unit(self.protocol))
-
     @property
     def is_complete(self) -> bool:
         """Whether the coordinator and all parties have their keys in it."""

@@ -143,8 +143,8 @@ def test_a_reply_is_made_first(state: Any, tmp_path: Path, monkeypatch: pytest.M
     order: list[str] = []
     answers = Answering(tmp_path)
     monkeypatch.setattr(answers, "answer", lambda _: order.append("answer"))
-    first = guards.preceded_by(lambda *, state, **_: answers.answer(state))
-    first(lambda **_: order.append("push"))(state=state, object_store=None)
+    first = guards.preceded_by(answers.answer, lambda _: order.append("push"))
+    first(state)
     assert order == ["answer", "push"]
 
 

@@ -29,6 +29,7 @@ import sys
 import tomllib
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -201,11 +202,12 @@ def _guard(name: str) -> None:
         from tacit.running.deployment.flower_programs.answering import Answering  # noqa: PLC0415 -- imports Flower
 
         answering = Answering(Path(os.environ[FOLDER]))
-        _wrap(*WAITING[name], preceded_by(lambda *, state, **_: answering.answer(state)))
+        first = partial(preceded_by, lambda *, state, **_: answering.answer(state))
+        _wrap(*WAITING[name], first)
         _wrap(WAITING[name][0], RECEIVE, dropping_ended)
     elif token.exists():
         client = importlib.import_module("flwr.supercore.protobuf.client").ProtobufClient
-        client.__init__ = _with_token(token.read_text())(client.__init__)
+        client.__init__ = _with_token(client.__init__, token.read_text())
     if name == "flwr-serverapp":
         _wrap("flwr.superlink.runtime.run_serverapp", "install_from_fab", _bundle_first)
         _wrap("flwr.superlink.runtime.run_serverapp", "run_", _ticket_first)
@@ -218,9 +220,6 @@ def _guard(name: str) -> None:
         _wait_less(*WAITING[name])
     if name in PULLING:
         _pull_sooner()
-
-
-Wrapper = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def _wrap(module: str, name: str, made: Callable[[Any], Any]) -> None:
@@ -270,23 +269,20 @@ def _pull_sooner() -> None:
         )
 
 
-def _changed(change: Callable[[Any], None]) -> Wrapper:
+def _changed(change: Callable[[Any], None], create: Callable[..., Any]) -> Callable[..., Any]:
     """A function that makes something, which is changed before it is returned."""
 
-    def wrapped(create: Callable[..., Any]) -> Callable[..., Any]:
-        def created(*args: Any, **options: Any) -> Any:
-            made = create(*args, **options)
-            change(made)
-            return made
+    def created(*args: Any, **options: Any) -> Any:
+        made = create(*args, **options)
+        change(made)
+        return made
 
-        return created
-
-    return wrapped
+    return created
 
 
-def _behind(middleware: type, **settings: Any) -> Wrapper:
+def _behind(middleware: type, **settings: Any) -> Callable[[Any], Any]:
     """A server's application behind a middleware with these settings."""
-    return _changed(lambda application: application.add_middleware(middleware, **settings))
+    return partial(_changed, lambda application: application.add_middleware(middleware, **settings))
 
 
 def _holding(create: Callable[..., Any]) -> Callable[..., Any]:
@@ -295,7 +291,7 @@ def _holding(create: Callable[..., Any]) -> Callable[..., Any]:
     middleware = importlib.import_module("starlette.middleware").Middleware
     # the last one is the innermost, behind those that authenticate
     innermost = middleware(Holding, arrivals=arrivals)
-    created = _changed(lambda application: application.user_middleware.append(innermost))(create)
+    created = _changed(lambda application: application.user_middleware.append(innermost), create)
     server = importlib.import_module("uvicorn").Server
     shutdown = server.shutdown
 
@@ -307,34 +303,29 @@ def _holding(create: Callable[..., Any]) -> Callable[..., Any]:
     return created
 
 
-def _with_token(token: str) -> Wrapper:
+def _with_token(begin: Callable[..., Any], token: str) -> Callable[..., Any]:
     """A client that shows the token to its server."""
 
-    def wrapped(begin: Callable[..., Any]) -> Callable[..., Any]:
-        def begun(*args: Any, interceptors: Sequence[Any] = (), **options: Any) -> None:
-            begin(*args, interceptors=(*interceptors, Token(token)), **options)
+    def begun(*args: Any, interceptors: Sequence[Any] = (), **options: Any) -> None:
+        begin(*args, interceptors=(*interceptors, Token(token)), **options)
 
-        return begun
-
-    return wrapped
+    return begun
 
 
-def preceded_by(work: Callable[..., None]) -> Wrapper:
+def preceded_by(work: Callable[..., None], function: Callable[..., Any]) -> Callable[..., Any]:
     """A function before which other work is done with its arguments, which may refuse them."""
 
-    def wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
-        def after(*args: Any, **options: Any) -> Any:
-            work(*args, **options)
-            return function(*args, **options)
+    def after(*args: Any, **options: Any) -> Any:
+        work(*args, **options)
+        return function(*args, **options)
 
-        return after
-
-    return wrapped
+    return after
 
 
-_bundle_first = preceded_by(lambda content, *_, **__: check_bundle(content))
-_ticket_first = preceded_by(
-    lambda *_, context, **__: use_ticket(Path(os.environ[TICKETS]), context.run_config)
+_bundle_first = partial(preceded_by, lambda content, *_, **__: check_bundle(content))
+_ticket_first = partial(
+    preceded_by,
+    lambda *_, context, **__: use_ticket(Path(os.environ[TICKETS]), context.run_config),
 )
 
 

@@ -133,7 +133,7 @@ def is_listening(host: str, port: int) -> bool:
 
 
 class Owner:
-    """The lock of a process on the programs that it starts; leaving its block releases it.
+    """The lock of a process on the programs that it starts, until it is closed.
 
     Parameters
     ----------
@@ -146,19 +146,13 @@ class Owner:
         self._file = self._path.open("xb")
         fcntl.flock(self._file, fcntl.LOCK_EX)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.release()
-
     @property
     def settings(self) -> dict[str, str]:
         """What a program's environment says of it."""
         return {OWNER: str(self._path)}
 
-    def release(self) -> None:
-        """End what still watches the lock."""
+    def close(self) -> None:
+        """Release the lock, which ends what still watches it."""
         self._path.unlink(missing_ok=True)
         self._file.close()
 
@@ -243,7 +237,7 @@ class Flower:
         command = (*command, "--format", "json")
         self._say(command)
         try:
-            with Owner(self.home) as owner:
+            with contextlib.closing(Owner(self.home)) as owner:
                 done = subprocess.run(  # noqa: S603
                     command,
                     env=self.environment() | owner.settings,
@@ -446,7 +440,7 @@ class Program:
         self._release()
 
     def _release(self) -> None:
-        self._owner.release()
+        self._owner.close()
         if self.helper is not None:
             self.helper.stop()
 
