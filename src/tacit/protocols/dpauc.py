@@ -28,7 +28,7 @@ from tacit.protocol import audits, forecast, releases
 from tacit.protocol.conversation import OneCount
 from tacit.protocol.scenario import planned_scale
 from tacit.protocols.shared import counting
-from tacit.protocols.shared.declared import COUNTED, first_reply
+from tacit.protocols.shared.declared import COUNTED, adjacency_setting, first_reply
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.parts import Sites
 
@@ -153,9 +153,7 @@ class DPAUC(Thresholds):
     Cost(epsilon=1.0, delta=0.0, adjacency=<Adjacency.RECORD: 'record'>, rho=None)
     """
 
-    adjacency: Literal["record", "label", "replace"] = tp.setting(
-        default="record", help="what epsilon hides; record by default where it applies"
-    )
+    adjacency: Literal["record", "label", "replace"] = adjacency_setting()
     scale: str = tp.scale_setting()
 
     name = "dpauc"

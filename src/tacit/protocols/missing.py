@@ -22,7 +22,7 @@ import numpy as np
 import tacit.protocol as tp
 from tacit.arrays import Integers
 from tacit.protocol import audits
-from tacit.protocols.shared.declared import forest_model
+from tacit.protocols.shared.declared import adjacency_setting, forest_model
 
 COMPLETE = (
     "the laws compare neighbours by their complete records, of which the count holds none; "
@@ -79,9 +79,7 @@ class MissingRecords(tp.Protocol):
 
     epsilon: float = tp.setting(help=tp.EPSILON)
     trust: tp.SecureSum | tp.Each | str = tp.trust_setting()
-    adjacency: Literal["record", "replace", "label"] = tp.setting(
-        default="record", help="what epsilon hides; record by default where it applies"
-    )
+    adjacency: Literal["record", "replace", "label"] = adjacency_setting()
 
     name = "missing-records"
     figure = "number of incomplete records"

@@ -244,6 +244,13 @@ def one_against_rest(
         yield replace(plain, scores=column, labels=(classes == number).astype(np.int8))
 
 
+def adjacency_setting(default: str | None = "record") -> Any:
+    """The setting ``adjacency``; the annotation of the field says which adjacencies there are."""
+    return tp.setting(
+        default=default, help="what epsilon hides; record by default where it applies"
+    )
+
+
 REPORTING = 8
 """Number of records of an audit of private reports, so that some report in each round or block."""
 
@@ -274,9 +281,7 @@ class CountingProtocol(tp.ScaledScores, tp.Protocol):
     trust: tp.SecureSum | tp.Each | tp.ExactSum | tp.Local | str = tp.trust_setting()
     epsilon: float | None = tp.setting(default=None, help=tp.EPSILON)
     height: int | None = tp.setting(default=None, help="2**height cells of scores")
-    adjacency: Literal["record", "replace"] | None = tp.setting(
-        default=None, help="what epsilon hides; record by default where it applies"
-    )
+    adjacency: Literal["record", "replace"] | None = adjacency_setting(None)
     scale: str = tp.scale_setting()
 
     title_settings = ("trust", "adjacency")
