@@ -165,6 +165,7 @@ class DPAUC(Thresholds):
         {"adjacency": "label"},
         {"adjacency": "replace", "thresholds": 20},
     )
+    loose_audit_settings = ({"thresholds": 8},)
     law_settings: ClassVar[audits.Configurations] = {
         "dpauc": {"thresholds": 20},
         "dpauc-label": {"thresholds": 20, "adjacency": "label"},
@@ -212,11 +213,6 @@ class DPAUC(Thresholds):
         )
         axis = ScoreAxis(self.score_scale, self.unit)
         return site_figures.sites_of(result_of(self, classes, noise), by_client, axis)
-
-    @classmethod
-    def audit_cases(cls) -> tuple[tp.AuditCase, ...]:
-        """Every adjacency."""
-        return (*super().audit_cases(), cls.audit_case({"thresholds": 8}))
 
     @classmethod
     def self_test_cases(cls) -> tp.SelfTestCases:

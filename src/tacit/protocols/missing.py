@@ -90,6 +90,7 @@ class MissingRecords(tp.Protocol):
         "missing-each": {"trust": tp.Trust.EACH.value},
         "missing-replace": {"adjacency": "replace"},
     }
+    loose_audit_settings = ({"trust": tp.SecureSum.word}, {"trust": tp.Each.word})
     law_traits = tp.LawTraits(loose=COMPLETE)
     """The count does not hold complete records."""
     threats = staticmethod(
@@ -109,12 +110,6 @@ class MissingRecords(tp.Protocol):
         sums = yield from tp.ask(count_left_out, self, clients)
         value = sums["left_out"]
         return sums.result(value, {"left_out": np.ones_like(value)}, limits=(0.0, math.inf))
-
-    @classmethod
-    def audit_cases(cls) -> tuple[tp.AuditCase, ...]:
-        """Both trust models."""
-        trusts = (tp.Trust.SECURE_SUM, tp.Trust.EACH)
-        return tuple(cls.audit_case({"trust": trust.value}) for trust in trusts)
 
     def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """None of its own: a count of records without labels shows no label."""
