@@ -134,7 +134,7 @@ class Checks:
         """
         layout, modulus = self.layout, self.modulus
         r3, r4, r5, r6, r7, r8, r9, r10 = self.multipliers
-        positives, negatives = int(counts.positives[0]), int(counts.negatives[0])
+        positives, negatives = int(counts.positives), int(counts.negatives)
         first = _scaled(counts.rising, r3, positives * r5) % modulus
         second = _scaled(counts.falling, r4, negatives * r6) % modulus
         inside = _scaled(counts.inside, r9, positives * r10) % modulus
@@ -434,5 +434,5 @@ def plain_polynomial(layout: packing.Layout, counts: packing.Counts, modulus: in
     polynomial[layout.rising()] = counts.rising
     polynomial[layout.falling()] = counts.falling
     polynomial[layout.inside()] = counts.inside
-    polynomial[list(layout.totals)] = -int(counts.positives[0]) % modulus, counts.negatives[0]
+    polynomial[list(layout.totals)] = -int(counts.positives) % modulus, counts.negatives
     return polynomial
