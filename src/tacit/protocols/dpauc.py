@@ -378,12 +378,7 @@ def guesses_of_lone_records(
     yield tp.Guesses(attack, release, protected, right[1], cells.size, 0.5, limit)
 
 
-def _claimed(clients: tp.Clients, query: tp.Query, state: tp.ClientState) -> tp.Cost:
-    cost: tp.Cost = query.protocol.claim
-    return cost
-
-
-_HISTOGRAMS = tp.Step(noisy_histograms.answer, _claimed, noisy_histograms.participates)
+_HISTOGRAMS = tp.Step(noisy_histograms.answer, lambda clients, query, state: query.protocol.claim)
 
 
 @dataclass(frozen=True)
