@@ -37,7 +37,7 @@ def introduce(
     It depends on no record. The aggregator learns the parties' public keys. A run has one session:
     another would decrypt another answer, and only the first one's debit says that all was released.
     """
-    return steps.introduced(clients, query, state)
+    return steps.meet.answer(clients, query, noise, state)
 
 
 @tp.step(once=True)
