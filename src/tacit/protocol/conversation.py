@@ -313,8 +313,7 @@ class Protocol(Declarations, ABC):
 def _planning_of(kind: type[Protocol]) -> Planning | None:
     if not kind.planning_module:
         return None
-    planning: Planning = import_module(kind.planning_module).PLANNING
-    return planning
+    return import_module(kind.planning_module).PLANNING
 
 
 @dataclass(frozen=True, eq=False)

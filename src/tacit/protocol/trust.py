@@ -142,5 +142,4 @@ def trust_setting(default: Choice = SecureSum()) -> Any:
 
 def trust_of(protocol: Any) -> Choice:
     """The trust under which a protocol releases numbers; a secure sum where it has no choice."""
-    trust: Choice = getattr(protocol, "trust", SecureSum())
-    return trust
+    return getattr(protocol, "trust", SecureSum())

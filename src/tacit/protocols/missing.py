@@ -34,8 +34,7 @@ def left_out_by_client(clients: tp.Clients) -> Integers:
     """The records that every client left out, shape (K,); 0 where it refuses to leave any out."""
     if clients.left_out is None:
         return np.zeros(clients.count, dtype=np.int64)
-    counts: Integers = clients.left_out.sum(axis=0)
-    return counts
+    return clients.left_out.sum(axis=0)
 
 
 @tp.release(lambda query: {"left_out": tp.Released(epsilon=query.protocol.epsilon)})

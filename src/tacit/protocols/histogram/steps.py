@@ -205,8 +205,7 @@ def query_scale(query: tp.Query, height: int) -> ScoreScale:
     protocol, borders = query.protocol, query.broadcast.get(counting.BORDERS)
     if borders is not None:
         return counting.scale_of_borders(protocol, borders, 1 << height)
-    base: ScoreScale = protocol.score_scale
-    return base
+    return protocol.score_scale
 
 
 def placed(clients: tp.Clients, query: tp.Query, height: int) -> tp.Clients:

@@ -129,8 +129,7 @@ def open_answer(
 
 def _decrypted(settings: Any, seat: sessions.Seat, answer: bytes) -> masked_scheme.Certain:
     answers = keys.read(answer, keys.Kind.ANSWER, seat.known_meeting.session, keys.EVERYBODY)
-    estimate: masked_scheme.Certain = _party(settings, seat).decrypted(answers)
-    return estimate
+    return _party(settings, seat).decrypted(answers)
 
 
 def _party(settings: Any, seat: sessions.Seat) -> Any:
