@@ -150,8 +150,7 @@ def listed_parts(query: tp.Query) -> tuple[int, ...]:
 
 def epsilon_of(query: tp.Query) -> float:
     """What a query costs: its fraction of epsilon."""
-    epsilon: float = query.protocol.known_epsilon
-    return epsilon * listed_parts(query)[-1] / tree_budget.PARTS
+    return query.protocol.known_epsilon * listed_parts(query)[-1] / tree_budget.PARTS
 
 
 def pay(query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState) -> None:
