@@ -235,9 +235,7 @@ class ComparedHistograms(tp.ScaledScores, declared.ComparesModels):
 
     epsilon: float = tp.setting(help=tp.EPSILON)
     trust: tp.SecureSum | tp.Each | str = tp.trust_setting()
-    adjacency: Literal["record", "replace"] = tp.setting(
-        default="record", help="what epsilon hides; record by default"
-    )
+    adjacency: Literal["record", "replace"] = declared.adjacency_setting()
     scale: str = tp.scale_setting()
 
     name = "compared-histograms"
