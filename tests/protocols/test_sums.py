@@ -14,8 +14,8 @@ from scipy import stats
 from tacit import Clients, FedAUC, PublishedHistogram, ScoreHistogram
 from tacit.privacy.distributions import shared_laplace_tail
 from tacit.protocol import DataError, NoiseSource, NoNoise, SimulatedNoise, fields
-from tacit.protocol.conversation import WRAP_BITS, ClientState, Query, View
 from tacit.protocol.fields import runs_of
+from tacit.protocol.steps import WRAP_BITS, ClientState, Query, View
 from tacit.running.session.messages import Agreement
 from tacit.testing.checks import conversation_of
 from tacit.testing.rehearsal import Keys, rehearse

@@ -15,7 +15,7 @@ from tacit.data.ragged import Ragged
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.protocol import NOTHING, Adjacency, Cost, NoiseSource, NoNoise, ServerResult, SystemNoise
-from tacit.protocol.conversation import Conversation, Query, Reply, Step, View, step, unshared
+from tacit.protocol.conversation import Conversation, Query, Reply, Step, View, step
 from tacit.protocol.values import decode_values, encode_values, query_kinds
 from tacit.protocols.encrypted.hidden import HiddenAUC
 from tacit.running.evaluating import exact_auc
@@ -392,7 +392,7 @@ def test_what_a_run_has_one_of_is_begun_once(protocol: Any, name: str, restarted
         party.next_run().answer(again)
 
 
-@step(sums=lambda query: {"above": ()}, shares=unshared)
+@step(sums=lambda query: {"above": ()}, shares=tacit.protocol.unshared)
 def count_above(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
     return {
         "above": np.array(int((clients.scores > query.broadcast["edge"]).sum()), dtype=np.int64)
@@ -530,7 +530,7 @@ def test_giving_up_alone_gives_no_budget_back() -> None:
 
 
 def test_a_sum_that_does_not_fit_the_agreed_numbers_is_not_sent() -> None:
-    @step(sums=lambda query: {"vector": (4096,)}, shares=unshared)
+    @step(sums=lambda query: {"vector": (4096,)}, shares=tacit.protocol.unshared)
     def too_large(clients: Clients, query: Query, noise: NoiseSource, state: ClientState) -> Reply:
         return {"vector": np.full(4096, 2**50)}
 

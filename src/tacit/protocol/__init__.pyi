@@ -1,20 +1,7 @@
 """What a protocol's author imports, and where it is."""
 
 from .audits import AttackSizes, AuditCase, AuditTrial, ErrorCase, Guesses, LawTraits, SelfTestCases
-from .conversation import (
-    ClientState,
-    Conversation,
-    Field,
-    Lasting,
-    Layout,
-    Protocol,
-    Query,
-    Reply,
-    Step,
-    View,
-    step,
-    unshared,
-)
+from .conversation import Conversation, Protocol
 from .declared import Declarations, ThreatModel
 from .forecast import AUC, Family, Forecast, Metric, Planning, accepted
 from .foundations import (
@@ -50,6 +37,18 @@ from .scenario import (
     traffic_of_rounds,
 )
 from .settings import EPSILON, Choice, setting
+from .steps import (
+    ClientState,
+    Field,
+    Lasting,
+    Layout,
+    Query,
+    Reply,
+    Step,
+    View,
+    step,
+    unshared,
+)
 from .trust import Each, ExactSum, Local, SecureSum, Trust, trust_setting
 
 __all__ = [

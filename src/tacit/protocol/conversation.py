@@ -27,24 +27,7 @@ from tacit.protocol.declared import Declarations
 from tacit.protocol.forecast import Family, Forecast, Metric, Planning, accepted
 from tacit.protocol.scaled import UNIT_INTERVAL
 from tacit.protocol.settings import check_choices, known_settings, setting, settings_of
-from tacit.protocol.steps import (  # noqa: F401  # for all who import them from here
-    MAX_RECORDS,
-    MAX_SUM,
-    WRAP_BITS,
-    ClientState,
-    Field,
-    Lasting,
-    Layout,
-    PublicRefusalError,
-    Query,
-    Reply,
-    Step,
-    View,
-    stack,
-    step,
-    total,
-    unshared,
-)
+from tacit.protocol.steps import ClientState, Field, Query, Reply, Step, View, stack, step, total  # noqa: F401 -- for all who import them from here
 from tacit.protocol.trust import ExactSum, SecureSum, Trust, trust_of
 from tacit.results.figure import AUC_FIGURE, Figure
 from tacit.results.measures.catalogue import THRESHOLDS
@@ -330,8 +313,7 @@ class Protocol(Declarations, ABC):
 def _planning_of(kind: type[Protocol]) -> Planning | None:
     if not kind.planning_module:
         return None
-    planning: Planning = import_module(kind.planning_module).PLANNING
-    return planning
+    return import_module(kind.planning_module).PLANNING
 
 
 @dataclass(frozen=True, eq=False)

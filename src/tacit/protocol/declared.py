@@ -49,6 +49,8 @@ class Declarations:
     audit_settings: ClassVar[tuple[Mapping[str, Any], ...]] = ()
     """The settings that are attacked where none are chosen, without epsilon; empty for the default
     ones."""
+    loose_audit_settings: ClassVar[tuple[Mapping[str, Any], ...]] = ()
+    """More of them, whose epsilon need not be within an attack's reach."""
     law_settings: ClassVar[audits.Configurations] = MappingProxyType({})
     """The settings that the laws run; epsilon is 1 where it is left out. Empty for one case."""
     noticed: ClassVar[tuple[str, ...] | None] = None
@@ -81,8 +83,10 @@ class Declarations:
         off the same way is too rare to be counted. The default is the default settings; what has no
         default is taken from the first case of the laws.
         """
-        if cls.audit_settings:
-            return tuple(replace(cls.audit_case(each), tight=True) for each in cls.audit_settings)
+        chosen = [replace(cls.audit_case(each), tight=True) for each in cls.audit_settings]
+        chosen += map(cls.audit_case, cls.loose_audit_settings)
+        if chosen:
+            return tuple(chosen)
         needed = _without_default(cls) - {"epsilon"}
         if not needed:
             return (audits.AuditCase(cls.name, records=cls.audit_records),)

@@ -259,8 +259,7 @@ def as_bytes(numbers: NDArray[Any], size: int) -> Payloads:
 def from_bytes(payloads: Payloads) -> NDArray[Any]:
     """The integers of little-endian payloads of at most four bytes, shape (M,)."""
     if payloads.shape[1] in (2, 4) and payloads.flags.c_contiguous:
-        numbers: NDArray[Any] = payloads.view(f"<u{payloads.shape[1]}").ravel()
-        return numbers
+        return payloads.view(f"<u{payloads.shape[1]}").ravel()
     wide = np.zeros((payloads.shape[0], 4), dtype=np.uint8)
     wide[:, : payloads.shape[1]] = payloads
     return wide.view("<u4").ravel().astype(np.uint32)

@@ -19,7 +19,7 @@ from tacit.arrays import Integers
 from tacit.crypto.secure_sum import masking
 from tacit.crypto.secure_sum.messages import HEADER, SIGNATURE_BYTES
 from tacit.data.ragged import Ragged
-from tacit.protocol.conversation import MAX_RECORDS, Field, Layout, Query, Reply, View
+from tacit.protocol.steps import MAX_RECORDS, Field, Layout, Query, Reply, View
 from tacit.wire import Header
 
 

@@ -474,8 +474,7 @@ def bounds_of(fields: Fields, query: Query) -> dict[str, int]:
 
 def planned_clients(query: Query) -> int:
     """How many clients a query says are asked."""
-    planned: int = query.broadcast["clients"]
-    return planned
+    return query.broadcast["clients"]
 
 
 def clipped(exact: Any, query: Query, reach: int = 1) -> Integers:

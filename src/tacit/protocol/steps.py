@@ -270,8 +270,7 @@ class Step:
 
 
 def _declared(module: str, name: str) -> Step:
-    declared: Step = getattr(import_module(module), name)
-    return declared
+    return getattr(import_module(module), name)
 
 
 def step(

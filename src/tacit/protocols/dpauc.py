@@ -28,7 +28,7 @@ from tacit.protocol import audits, forecast, releases
 from tacit.protocol.conversation import OneCount
 from tacit.protocol.scenario import planned_scale
 from tacit.protocols.shared import counting
-from tacit.protocols.shared.declared import COUNTED, first_reply
+from tacit.protocols.shared.declared import COUNTED, adjacency_setting, first_reply
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.parts import Sites
 
@@ -153,9 +153,7 @@ class DPAUC(Thresholds):
     Cost(epsilon=1.0, delta=0.0, adjacency=<Adjacency.RECORD: 'record'>, rho=None)
     """
 
-    adjacency: Literal["record", "label", "replace"] = tp.setting(
-        default="record", help="what epsilon hides; record by default where it applies"
-    )
+    adjacency: Literal["record", "label", "replace"] = adjacency_setting()
     scale: str = tp.scale_setting()
 
     name = "dpauc"
@@ -167,6 +165,7 @@ class DPAUC(Thresholds):
         {"adjacency": "label"},
         {"adjacency": "replace", "thresholds": 20},
     )
+    loose_audit_settings = ({"thresholds": 8},)
     law_settings: ClassVar[audits.Configurations] = {
         "dpauc": {"thresholds": 20},
         "dpauc-label": {"thresholds": 20, "adjacency": "label"},
@@ -214,11 +213,6 @@ class DPAUC(Thresholds):
         )
         axis = ScoreAxis(self.score_scale, self.unit)
         return site_figures.sites_of(result_of(self, classes, noise), by_client, axis)
-
-    @classmethod
-    def audit_cases(cls) -> tuple[tp.AuditCase, ...]:
-        """Every adjacency."""
-        return (*super().audit_cases(), cls.audit_case({"thresholds": 8}))
 
     @classmethod
     def self_test_cases(cls) -> tp.SelfTestCases:
@@ -384,12 +378,7 @@ def guesses_of_lone_records(
     yield tp.Guesses(attack, release, protected, right[1], cells.size, 0.5, limit)
 
 
-def _claimed(clients: tp.Clients, query: tp.Query, state: tp.ClientState) -> tp.Cost:
-    cost: tp.Cost = query.protocol.claim
-    return cost
-
-
-_HISTOGRAMS = tp.Step(noisy_histograms.answer, _claimed, noisy_histograms.participates)
+_HISTOGRAMS = tp.Step(noisy_histograms.answer, lambda clients, query, state: query.protocol.claim)
 
 
 @dataclass(frozen=True)

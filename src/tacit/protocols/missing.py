@@ -22,7 +22,7 @@ import numpy as np
 import tacit.protocol as tp
 from tacit.arrays import Integers
 from tacit.protocol import audits
-from tacit.protocols.shared.declared import forest_model
+from tacit.protocols.shared.declared import adjacency_setting, forest_model
 
 COMPLETE = (
     "the laws compare neighbours by their complete records, of which the count holds none; "
@@ -34,8 +34,7 @@ def left_out_by_client(clients: tp.Clients) -> Integers:
     """The records that every client left out, shape (K,); 0 where it refuses to leave any out."""
     if clients.left_out is None:
         return np.zeros(clients.count, dtype=np.int64)
-    counts: Integers = clients.left_out.sum(axis=0)
-    return counts
+    return clients.left_out.sum(axis=0)
 
 
 @tp.release(lambda query: {"left_out": tp.Released(epsilon=query.protocol.epsilon)})
@@ -79,9 +78,7 @@ class MissingRecords(tp.Protocol):
 
     epsilon: float = tp.setting(help=tp.EPSILON)
     trust: tp.SecureSum | tp.Each | str = tp.trust_setting()
-    adjacency: Literal["record", "replace", "label"] = tp.setting(
-        default="record", help="what epsilon hides; record by default where it applies"
-    )
+    adjacency: Literal["record", "replace", "label"] = adjacency_setting()
 
     name = "missing-records"
     figure = "number of incomplete records"
@@ -92,6 +89,7 @@ class MissingRecords(tp.Protocol):
         "missing-each": {"trust": tp.Trust.EACH.value},
         "missing-replace": {"adjacency": "replace"},
     }
+    loose_audit_settings = ({"trust": tp.SecureSum.word}, {"trust": tp.Each.word})
     law_traits = tp.LawTraits(loose=COMPLETE)
     """The count does not hold complete records."""
     threats = staticmethod(
@@ -111,12 +109,6 @@ class MissingRecords(tp.Protocol):
         sums = yield from tp.ask(count_left_out, self, clients)
         value = sums["left_out"]
         return sums.result(value, {"left_out": np.ones_like(value)}, limits=(0.0, math.inf))
-
-    @classmethod
-    def audit_cases(cls) -> tuple[tp.AuditCase, ...]:
-        """Both trust models."""
-        trusts = (tp.Trust.SECURE_SUM, tp.Trust.EACH)
-        return tuple(cls.audit_case({"trust": trust.value}) for trust in trusts)
 
     def label_attacks(self) -> tuple[audits.LabelAttack, ...]:
         """None of its own: a count of records without labels shows no label."""

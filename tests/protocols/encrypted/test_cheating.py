@@ -240,7 +240,7 @@ def test_content_of_a_party_is_uniform_whatever_it_counts() -> None:
     """Mean of 138 masked residues as a fraction of t: sd 0.025; false alarm below 1e-6 each."""
     checks = secrets()[0]
     nothing = np.zeros((THRESHOLDS, 1), dtype=np.int64)
-    empty = packing.Counts(nothing, nothing, nothing, nothing[0], nothing[0])
+    empty = packing.Counts(nothing, nothing, nothing, nothing[0], nothing[0]).of(0)
     used = checks.layout.used
     for party in range(PARTIES):
         values = checks.polynomial(empty, NOTHING, party, PARTIES)[used].astype(np.float64)

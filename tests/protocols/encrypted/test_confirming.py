@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from tacit.crypto.homomorphic.engine import HomomorphicError
-from tacit.protocol.conversation import ClientState, PublicRefusalError, Query
+from tacit.protocol.steps import ClientState, PublicRefusalError, Query
 from tacit.protocols.encrypted import confirming, masked_scheme, steps
 from tacit.protocols.encrypted.confirming import confirm_answer, digest, joined
 from tacit.protocols.encrypted.masked_sides import MaskedAggregator

@@ -15,7 +15,7 @@ import pytest
 from tacit import EncryptedAUC, files
 from tacit.crypto import identities, masking
 from tacit.protocol import DataError, NoNoise
-from tacit.protocol.conversation import ClientState, Lasting, PublicRefusalError, Reply, stack
+from tacit.protocol.steps import ClientState, Lasting, PublicRefusalError, Reply, stack
 from tacit.protocol.values import decode_values
 from tacit.protocols.encrypted.sessions import NOT_OPENED, REFUSED_BEFORE
 from tacit.protocols.encrypted.steps import open_masked

@@ -17,6 +17,7 @@ from tacit.counts.tree_budget import PARTS
 from tacit.protocol import Adjacency, ClientState, NoNoise, Query, SimulatedNoise, View
 from tacit.protocols.histogram import comparing
 from tacit.protocols.histogram.steps import LISTED
+from tacit.protocols.shared.declared import both_models
 from tacit.running.simulation import simulate
 from tests.metrics.test_ranking import comparisons, delong
 from tests.protocols.fedauc.test_comparing import two_models
@@ -38,7 +39,7 @@ def test_without_noise_the_difference_and_its_error_are_those_of_all_pairs(
     protocol = comparing.ComparedHistograms(1.0, trust, adjacency)
     result = tacit.compare(clients, None, protocol, noise=NoNoise())
     assert result.difference.value == pytest.approx(protocol.exact(clients), abs=2e-4)
-    won = [comparisons(each.scores, each.labels) for each in comparing.both_models(clients)]
+    won = [comparisons(each.scores, each.labels) for each in both_models(clients)]
     error = np.sqrt(delong(won[0] - won[1]))
     assert result.difference.sampling_error == pytest.approx(error, rel=0.03)
     assert result.first.value - result.second.value == pytest.approx(result.difference.value)
@@ -66,9 +67,8 @@ def test_intervals_cover_what_they_say() -> None:
 @pytest.mark.parametrize("size", [300, 40_000])
 @pytest.mark.parametrize("trust", ["secure-sum", "each"])
 def test_all_queries_spend_epsilon_and_no_more(size: int, trust: str) -> None:
-    spent = tacit.compare(
-        models(size, 3), None, comparing.ComparedHistograms(0.7, trust), seed=1
-    ).spent
+    protocol = comparing.ComparedHistograms(0.7, trust)
+    spent = tacit.compare(models(size, 3), None, protocol, seed=1).spent
     assert spent.epsilon == pytest.approx(0.7)
     assert spent.adjacency is Adjacency.RECORD
 

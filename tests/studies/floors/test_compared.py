@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.metrics.ranking import auc
-from tacit.protocols.histogram.comparing import both_models
+from tacit.protocols.shared.declared import both_models
 from tacit_studies.floors.compared import AUC, POPULATION, SETTINGS, Setting, drawn
 from tacit_studies.registry import TABLES
 from tacit_studies.rows import Target

@@ -53,7 +53,6 @@ ONE_ANSWER = tp.ThreatModel(
 )
 
 
-@dataclass(frozen=True)
 class OneLevel(tp.Choice):
     """A record answers on one level, drawn at random."""
 

@@ -321,8 +321,7 @@ class TwoRoundDevices(devices.NumberReports, devices.ReportsByInput):
         """How records report in the second round, from the reports of the first."""
         sizes = np.array([[sum(int(each.sum()) for each in counts)], [int(counts[1].sum())]])
         model = self._first.model(counts[0][np.newaxis], 0.0)
-        plan: second_round.Influence = self._protocol.influence(model, sizes)
-        return plan
+        return self._protocol.influence(model, sizes)
 
     def _window(self, query: tp.Query) -> bounded.SlidingWindow:
         if query.step is self.steps[0]:

@@ -106,11 +106,6 @@ class ClassesRevealed(declared.Revealed):
     areas: Floats
     half_ranges: Floats
 
-    @classmethod
-    def of(cls, areas: Floats, half_ranges: Floats) -> ClassesRevealed:
-        """The figures of all classes, with their mean."""
-        return cls(*macro(areas, half_ranges), areas, half_ranges)
-
 
 def macro(areas: Floats, half_ranges: Floats) -> tuple[float, float]:
     """The mean of the AUCs, and how far the exact mean is from it at most.
@@ -231,7 +226,7 @@ def open_masked_classes(
     figures = confirming.opened_once(query, state, opened)
     areas = np.array([each.value for each in figures])
     half_ranges = np.array([each.half_range for each in figures])
-    revealed = ClassesRevealed.of(areas, half_ranges)
+    revealed = ClassesRevealed(*macro(areas, half_ranges), areas, half_ranges)
     return sessions.tell(revealed, (areas, half_ranges), clients, query, state)
 
 

@@ -259,8 +259,7 @@ class HiddenAUC(tp.ScaledScores, tp.Declarations):
 
     def sized_for(self, clients: tp.Clients) -> tp.Protocol:
         """The same, agreed for so many records."""
-        resized: tp.Protocol = replace(cast(Any, self), most_records=clients.records)
-        return resized
+        return replace(cast(Any, self), most_records=clients.records)
 
 
 def certain_result(area: float, half_range: float, warnings: tuple[str, ...]) -> tp.ServerResult:

@@ -9,21 +9,12 @@ from typing import Any
 
 import numpy as np
 
+import tacit.protocol as tp
 from tacit.crypto.homomorphic import keys
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.identities import Identity, Roster
-from tacit.data.clients import Clients
-from tacit.data.errors import DataError
-from tacit.data.ragged import Ragged
-from tacit.protocol.conversation import (
-    ClientState,
-    Field,
-    Lasting,
-    PublicRefusalError,
-    Query,
-    Reply,
-)
 from tacit.protocol.declared import REVEALED, Revealed
+from tacit.protocol.steps import PublicRefusalError
 from tacit.protocols.encrypted.masked_scheme import Certain
 
 DIGITS = 7
@@ -109,7 +100,7 @@ refused it."""
 
 
 @dataclass(frozen=True)
-class SessionNote(Lasting):
+class SessionNote(tp.Lasting):
     """A note of a session that outlives it: a party never does the same twice.
 
     A party sends masked values once a session. Until it accepts an answer that it confirmed, it
@@ -144,7 +135,7 @@ class SessionNote(Lasting):
         """Where the note is."""
         return ("encrypted-auc", self.kind, self.terms, self.session)
 
-    def write(self, state: ClientState) -> None:
+    def write(self, state: tp.ClientState) -> None:
         """Keep the note."""
         state.keep(self.key, self)
 
@@ -153,7 +144,7 @@ STATE_TYPES = (Seat, keys.Member, keys.Meeting, keys.Introduction, SessionNote)
 """What parties of every session note."""
 
 
-def check_no_refusal(query: Query, state: ClientState) -> None:
+def check_no_refusal(query: tp.Query, state: tp.ClientState) -> None:
     """Refuse to go on under settings under which an answer was refused.
 
     Raises
@@ -164,7 +155,7 @@ def check_no_refusal(query: Query, state: ClientState) -> None:
         raise PublicRefusalError(REFUSED_BEFORE)
 
 
-def check_none_pending(query: Query, state: ClientState) -> None:
+def check_none_pending(query: tp.Query, state: tp.ClientState) -> None:
     """Refuse to begin or to confirm while a confirmed answer under the settings is not accepted.
 
     Raises
@@ -181,7 +172,7 @@ def check_none_pending(query: Query, state: ClientState) -> None:
 
 
 def pin(
-    state: ClientState, identities: Sequence[Identity], roster: Roster, least: int | None = None
+    state: tp.ClientState, identities: Sequence[Identity], roster: Roster, least: int | None = None
 ) -> None:
     """Store the identities of a batch's clients, and those that they accept as parties.
 
@@ -197,7 +188,9 @@ def pin(
     state.keep(PINNED, (tuple(identities), roster, least))
 
 
-def new_members(clients: Clients, query: Query, state: ClientState) -> tuple[keys.Member, ...]:
+def new_members(
+    clients: tp.Clients, query: tp.Query, state: tp.ClientState
+) -> tuple[keys.Member, ...]:
     """Fresh keys of every client of a batch, under its pinned identity where there is one.
 
     Raises
@@ -216,7 +209,7 @@ def new_members(clients: Clients, query: Query, state: ClientState) -> tuple[key
     return tuple(keys.Member.new(query.protocol.terms, identity) for identity in identities)
 
 
-def met(introductions: Sequence[keys.Introduction], query: Query, state: ClientState) -> Seat:
+def met(introductions: Sequence[keys.Introduction], query: tp.Query, state: tp.ClientState) -> Seat:
     """The batch's seat among the parties that were introduced.
 
     Raises
@@ -231,7 +224,7 @@ def met(introductions: Sequence[keys.Introduction], query: Query, state: ClientS
     return replace(seat, meeting=keys.Meeting.of(introductions, query.protocol.terms, *agreed))
 
 
-def with_secret(seat: Seat, boxes: Field) -> Seat:
+def with_secret(seat: Seat, boxes: tp.Field) -> Seat:
     """The seat of a batch that is about to send counts: every party has the session's secret.
 
     Parameters
@@ -257,7 +250,7 @@ def with_secret(seat: Seat, boxes: Field) -> Seat:
     return replace(seat, secret=secrets.pop(), counted=True)
 
 
-def check_records(clients: Clients, most_records: int) -> None:
+def check_records(clients: tp.Clients, most_records: int) -> None:
     """Refuse a client with more records than were agreed for all.
 
     Raises
@@ -266,20 +259,24 @@ def check_records(clients: Clients, most_records: int) -> None:
     """
     largest = int(clients.sizes.max())
     if largest > most_records:
-        raise DataError(
+        raise tp.DataError(
             f"most_records is {most_records} for all parties together, and one of them "
             f"has {largest}"
         )
 
 
-def released(estimate: Certain, query: Query) -> Certain:
+def released(estimate: Certain, query: tp.Query) -> Certain:
     """The figures as a party keeps or sends them: rounded, where answers are perturbed."""
     return estimate.rounded(DIGITS, RANGE_DIGITS) if query.protocol.perturbed else estimate
 
 
 def tell(
-    revealed: Revealed, figures: Sequence[Any], clients: Clients, query: Query, state: ClientState
-) -> Reply:
+    revealed: Revealed,
+    figures: Sequence[Any],
+    clients: tp.Clients,
+    query: tp.Query,
+    state: tp.ClientState,
+) -> tp.Reply:
     """Keep the figures for the party, or send them, as the settings say.
 
     Parameters
@@ -296,26 +293,26 @@ def tell(
     }
 
 
-def as_field(messages: Sequence[bytes]) -> Ragged[np.uint8]:
+def as_field(messages: Sequence[bytes]) -> tp.Ragged[np.uint8]:
     """A field of a reply, with one message for each client."""
     sizes = [len(message) for message in messages]
     offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
-    return Ragged(np.frombuffer(b"".join(messages), dtype=np.uint8), offsets)
+    return tp.Ragged(np.frombuffer(b"".join(messages), dtype=np.uint8), offsets)
 
 
-def as_parts(value: Field) -> list[bytes]:
+def as_parts(value: tp.Field) -> list[bytes]:
     """The message of every client.
 
     Raises
     ------
     HomomorphicError : for a field that holds no bytes.
     """
-    if not isinstance(value, Ragged) or value.values.dtype != np.uint8 or value.values.ndim != 1:
+    if not isinstance(value, tp.Ragged) or value.values.dtype != np.uint8 or value.values.ndim != 1:
         raise HomomorphicError("messages travel as bytes")
     return [value.part(index, index + 1).values.tobytes() for index in range(value.clients)]
 
 
-def bytes_of(query: Query, name: str) -> bytes:
+def bytes_of(query: tp.Query, name: str) -> bytes:
     """A value that all parties are sent, which must be bytes: ``bytes(number)`` would make zeros.
 
     Raises
@@ -328,7 +325,7 @@ def bytes_of(query: Query, name: str) -> bytes:
     return value
 
 
-def seat_of(state: ClientState) -> Seat:
+def seat_of(state: tp.ClientState) -> Seat:
     """The session in which a batch is.
 
     Raises

@@ -34,7 +34,9 @@ def meet(clients: Clients, query: Query, noise: NoiseSource, state: ClientState)
     The session is a hash of the terms and of what all parties send here: where one party of it is
     honest, it is a new one, and so are all keys, also after an older state was restored.
     """
-    return introduced(clients, query, state)
+    members = sessions.new_members(clients, query, state)
+    state.keep(sessions.NOTE, sessions.Seat(members))
+    return {"introduction": sessions.as_field([member.introduction.packed for member in members])}
 
 
 @step()
@@ -100,13 +102,6 @@ def open_masked(clients: Clients, query: Query, noise: NoiseSource, state: Clien
     return confirming.tell_opened(
         clients, query, state, lambda seat, answer: party_of(query.protocol, seat).decrypted(answer)
     )
-
-
-def introduced(clients: Clients, query: Query, state: ClientState) -> Reply:
-    """The introductions of a batch's parties, which begin a session."""
-    members = sessions.new_members(clients, query, state)
-    state.keep(sessions.NOTE, sessions.Seat(members))
-    return {"introduction": sessions.as_field([member.introduction.packed for member in members])}
 
 
 def shared_secret(

@@ -23,13 +23,14 @@ from tacit.arrays import Flags, Floats, Integers, Labels
 from tacit.counts import allocating, rank_noise
 from tacit.data.ragged import Ragged, doubled_ranks
 from tacit.data.scales import clients_apart
-from tacit.metrics.ranking import auc, paired_plug_in_variance, rank_correlation
+from tacit.metrics.ranking import paired_plug_in_variance, rank_correlation
 from tacit.privacy.cost import worst_case
 from tacit.privacy.mechanisms.response import flip_probability, response_variance
 from tacit.protocol.fields import ragged_of
 from tacit.protocols.fedauc.estimate import area_of_sums, error_of_ratio, result_from_pairs
 from tacit.protocols.fedauc.protocol import TWO_MODELS
 from tacit.protocols.fedauc.steps import check_sums, checked_ranks, values_of_records
+from tacit.protocols.shared.declared import ComparesModels, both_models
 from tacit.protocols.shared.flipped_labels import Flipped, flipped_labels, flipping_cost
 from tacit.results.server_result import ComparisonResult
 
@@ -419,7 +420,8 @@ class NoisySumsOfEach(tp.Each):
 
 def pair_order(clients: tp.Clients) -> Integers:
     """Records in ascending order of both scores within each client, shape (M,)."""
-    return np.lexsort((_second(clients), clients.scores, clients.client_of_record))
+    first, second = both_models(clients)
+    return np.lexsort((second.scores, first.scores, clients.client_of_record))
 
 
 @tp.step()
@@ -432,10 +434,8 @@ def share_score_pairs(
     the two models belong to one record; the order says nothing about labels.
     """
     order = pair_order(clients)
-    return {
-        "first": clients.ragged(clients.scores[order]),
-        "second": clients.ragged(_second(clients)[order]),
-    }
+    models = zip(("first", "second"), both_models(clients), strict=True)
+    return {name: clients.ragged(each.scores[order]) for name, each in models}
 
 
 def _sums_cost(clients: tp.Clients, query: tp.Query, state: tp.ClientState) -> tp.Cost:
@@ -476,7 +476,7 @@ def noisy_difference_sums(
 
 
 @dataclass(frozen=True)
-class ComparedAUC(tp.Protocol):
+class ComparedAUC(ComparesModels):
     """The difference of two models' AUCs, and both AUCs, at one epsilon.
 
     Clients hold the first model's scores as their scores and the second's as their second values.
@@ -504,23 +504,13 @@ class ComparedAUC(tp.Protocol):
     threats = staticmethod(lambda settings: TWO_MODELS)
     adjacency = tp.Adjacency.LABEL
     state_types = (Flipped,)
-    figure = "difference of two AUCs"
     steps = (share_score_pairs, noisy_difference_sums)
-    needs_second_values = True
 
     @property
     def part_noise(self) -> PartNoise:
         """The noise of the three sums, where there is any."""
         sums = self.trust if isinstance(self.trust, NoisySumsOfEach) else NoisySumsOfEach()
         return PartNoise(self.epsilon, sums.emphasis)
-
-    def comparison(self) -> tp.Protocol:
-        """Itself."""
-        return self
-
-    def exact(self, clients: tp.Clients) -> float:
-        """The exact difference of the AUCs, which is not private."""
-        return auc(clients.scores, clients.labels) - auc(_second(clients), clients.labels)
 
     def replicate_size(self, clients: tp.Clients) -> int:
         """Numbers a replicate holds: a bit and products with both ranks a record."""
@@ -563,9 +553,3 @@ def _noisy_sums(
         largest = largest_by_client(ranks.weights[name], ~request.responding)
         noisy[name] = exact[name] + noise.draw(parts.by_sum[name].drawn(largest, 1.0), shape)
     return noisy
-
-
-def _second(clients: tp.Clients) -> Floats:
-    if clients.second is None:
-        raise tp.DataError("a comparison needs a second model's scores, and these records have one")
-    return clients.second

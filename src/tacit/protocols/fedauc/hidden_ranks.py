@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.arrays import Floats, Integers
 from tacit.counts import allocating
@@ -396,5 +395,4 @@ def _received(peers: Peers, place: int, shape: tuple[int, int]) -> Words:
         raise MPCError(f"party {place} sent what cannot be read: {error}") from None
     if not isinstance(shares, np.ndarray) or shares.dtype != np.int64 or shares.shape != shape:
         raise MPCError(f"party {place} sent no shares of shape {shape}")
-    words: NDArray[np.uint64] = np.ascontiguousarray(shares).view(np.uint64)
-    return words
+    return np.ascontiguousarray(shares).view(np.uint64)

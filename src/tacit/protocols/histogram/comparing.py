@@ -22,11 +22,9 @@ import numpy as np
 import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.counts import influence, pooling, tree_budget, tree_results
-from tacit.metrics.ranking import auc
 from tacit.protocol import releases
 from tacit.protocols.histogram import steps
-from tacit.protocols.shared import counting
-from tacit.protocols.shared.declared import HISTOGRAM_PAGE, forest_model
+from tacit.protocols.shared import counting, declared
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.server_result import ComparisonResult
 
@@ -82,7 +80,7 @@ def _counts(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
     protocol: ComparedHistograms = query.protocol
     made: dict[str, Integers] = {
         name: steps.leaf_counts(query, protocol.on_scale(each), protocol.height)
-        for name, each in zip(MODELS, both_models(clients), strict=True)
+        for name, each in zip(MODELS, declared.both_models(clients), strict=True)
     }
     by_class = made[FIRST].reshape(2, 1 << protocol.height, *made[FIRST].shape[1:])
     return made | {CLASSES: by_class.sum(axis=1)}
@@ -166,7 +164,7 @@ def _exact_sums(pair: Pair, protocol: ComparedHistograms, clients: tp.Clients) -
     """The three sums over each client's records, in the order of ``SHARES``, shape (3, K)."""
     first, second = (
         influences.of_records(protocol.on_scale(each).scores, each.labels)
-        for influences, each in zip(pair, both_models(clients), strict=True)
+        for influences, each in zip(pair, declared.both_models(clients), strict=True)
     )
     apart = first - second
     squares = np.minimum((apart / influence.FIXED_POINT) ** 2, LARGEST_SQUARE)
@@ -212,16 +210,8 @@ class Pair(NamedTuple):
         return made | {SQUARES: int(LARGEST_SQUARE * SQUARE_UNITS)}
 
 
-def both_models(clients: tp.Clients) -> tuple[tp.Clients, tp.Clients]:
-    """The clients with the first and with the second model's scores."""
-    second = clients.second_as_scores
-    if second is None:
-        raise tp.DataError("two models are compared by a second value of every record")
-    return clients, second
-
-
 @dataclass(frozen=True)
-class ComparedHistograms(tp.ScaledScores, tp.Protocol):
+class ComparedHistograms(tp.ScaledScores, declared.ComparesModels):
     """The difference of two models' AUCs, and both AUCs, on private scores and labels.
 
     Clients hold the first model's scores as their scores and the second's as their second values.
@@ -245,14 +235,10 @@ class ComparedHistograms(tp.ScaledScores, tp.Protocol):
 
     epsilon: float = tp.setting(help=tp.EPSILON)
     trust: tp.SecureSum | tp.Each | str = tp.trust_setting()
-    adjacency: Literal["record", "replace"] = tp.setting(
-        default="record", help="what epsilon hides; record by default"
-    )
+    adjacency: Literal["record", "replace"] = declared.adjacency_setting()
     scale: str = tp.scale_setting()
 
     name = "compared-histograms"
-    figure = "difference of two AUCs"
-    needs_second_values = True
     steps = (first_pair_round, second_pair_round, summed_differences)
     height = tree_budget.ROUND_HEIGHT
     """Counts are in ``2**height`` cells of either model's scores."""
@@ -272,16 +258,7 @@ class ComparedHistograms(tp.ScaledScores, tp.Protocol):
         published = dict.fromkeys(
             (tp.Trust.SECURE_SUM, tp.Trust.EACH), "Both models' noisy distribution functions."
         )
-        return forest_model(settings, summed, published, HISTOGRAM_PAGE)
-
-    def comparison(self) -> tp.Protocol:
-        """Itself."""
-        return self
-
-    def exact(self, clients: tp.Clients) -> float:
-        """The exact difference of the AUCs, which is not private."""
-        first, second = both_models(clients)
-        return auc(first.scores, first.labels) - auc(second.scores, second.labels)
+        return declared.forest_model(settings, summed, published, declared.HISTOGRAM_PAGE)
 
     def conversation(self, clients: int) -> tp.Conversation:
         """One round or two, and three numbers."""

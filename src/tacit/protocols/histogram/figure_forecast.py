@@ -262,7 +262,6 @@ def _measure_forecast(histogram: Histogram, metric: Metric, exact: float, smalle
         measure.value - measure.bias - exact,
         smaller,
         _class_error(histogram),
-        max_error=math.inf,
     )
 
 
@@ -272,7 +271,7 @@ def _separation_forecast(histogram: Histogram, shape: Shape, smaller: int) -> Fo
     if not measures.named(SEPARATION).given:
         return Forecast(math.inf)
     error, bias = separation_error(measures.view, shape)
-    return Forecast(error, bias, smaller, _class_error(histogram), max_error=math.inf)
+    return Forecast(error, bias, smaller, _class_error(histogram))
 
 
 IMITATED_RESULTS = 40
@@ -308,7 +307,7 @@ def distance_forecast(
         return Forecast(math.inf)
     # of every pair the exact distance, less the stated one
     error, bias = float(errors.std()), -float(errors.mean())
-    return Forecast(error, bias, smaller, _class_error(expected), max_error=math.inf)
+    return Forecast(error, bias, smaller, _class_error(expected))
 
 
 def _class_error(histogram: Histogram) -> float:

@@ -70,13 +70,7 @@ def expected_rounds(
     scale = protocol.score_scale
     while (step := run.choices.decided(pool, tuple(spent))[0]).counts:
         spent.append(step.parts)
-        height, there, borders = (
-            step.height or run.flat_height(pool, step),
-            pool.scale,
-            pool.borders,
-        )
-        if step.scale is not None:
-            there, borders = step.scale, step.scale.borders
+        height, there, borders = run.cells_of(pool, step)
         moved = counts if borders is None else zoomed_cells.recounted(counts, scale, there)
         further = run.expected(moved, there, borders, step.parts, height)
         pool = pool.with_round(further, same_cells=step.scale is None)
@@ -138,10 +132,11 @@ class _Run:
         }
         return replace(made, levels=levels)
 
-    def flat_height(self, pool: pooling.Pooled, step: Next) -> int:
-        """The height of a flat round."""
-        height: int = pool.height if step.scale is None else self.choices.zoom_height
-        return height
+    def cells_of(self, pool: pooling.Pooled, step: Next) -> tuple[int, ScoreScale, Floats | None]:
+        """The height of another round, and the scale and the borders of its cells."""
+        if step.scale is None:
+            return step.height or pool.height, pool.scale, pool.borders
+        return step.height or self.choices.zoom_height, step.scale, step.scale.borders
 
     def after(
         self, pool: pooling.Pooled, rows: pooling.Rows, rounds: Rounds
@@ -163,18 +158,11 @@ class _Run:
         self, pool: pooling.Pooled, rows: pooling.Rows, rounds: Rounds, steps: list[Next]
     ) -> Generator[tp.Query, tp.Reply, tp.ServerResult]:
         """Another round, and what follows."""
-        step, scale, borders = steps[0], pool.scale, pool.borders
-        if step.scale is not None:
-            scale, borders = step.scale, step.scale.borders
+        step = steps[0]
+        height, scale, borders = self.cells_of(pool, step)
         if step.height and not self.single:
             borders = np.stack([each.scale.borders for each in steps if each.scale is not None])
-        height = step.height or self.flat_height(pool, step)
-        more = (
-            {}
-            if borders is None
-            else {counting.BORDERS: self._for_all(borders, rows, borders.ndim > 1)}
-        )
-        parts = (*spent_in(rounds), step.parts)
+        parts, more = (*spent_in(rounds), step.parts), self._in_cells(borders, rows)
         sums = yield from self.asked(round_steps.ROUNDS[len(rounds)], parts, height, **more)
         counting.check_the_same_number(self.answered, sums.answered)
         further = self.pool(sums, scale, None).of(rows)
@@ -187,10 +175,7 @@ class _Run:
         """The one number, where something is left for it, and the result."""
         if not steps[0].parts:
             return self.concluded(pool, rounds, np.zeros(rows.size), None)
-        more: dict[str, Any] = {}
-        borders = pool.cell_borders
-        if borders is not None:
-            more[counting.BORDERS] = self._for_all(borders, rows, borders.ndim > 1)
+        more = self._in_cells(pool.cell_borders, rows)
         more |= {name: self._for_all(field, rows) for name, field in pool.published.items()}
         parts = (*spent_in(rounds), steps[0].parts)
         sums = yield from self.asked(round_steps.summed_influences, parts, pool.depth, **more)
@@ -280,10 +265,14 @@ class _Run:
         least = self.protocol.epsilon * CLEAR_CLASS_SIZE_IN_ERRORS * error / smaller
         return (f"by these counts an epsilon of about {least:.2g} would give a figure",)
 
-    def _for_all(self, field: Floats, rows: pooling.Rows, by_replicate: bool = True) -> Floats:
+    def _in_cells(self, borders: Floats | None, rows: pooling.Rows) -> dict[str, Floats]:
+        """The field of a query with these borders: one set of them, or one a replicate."""
+        if borders is None:
+            return {}
+        return {counting.BORDERS: self._for_all(borders, rows) if borders.ndim > 1 else borders}
+
+    def _for_all(self, field: Floats, rows: pooling.Rows) -> Floats:
         """A field for every replicate; those that this query is not about get the first's."""
-        if not by_replicate:
-            return field
         if self.single:
             return field[0]
         every = np.repeat(field[:1], self.replicates, axis=0)

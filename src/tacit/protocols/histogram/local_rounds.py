@@ -72,7 +72,7 @@ def _reported(
     return {"levels": tp.Ragged(levels.astype(np.int8), offsets), "bits": bits}
 
 
-def report_bytes(levels: Integers) -> Integers:
+def report_bytes(levels: Integers | int) -> Integers:
     """The bytes of a report on each of these levels."""
     return counting.packed_bytes(LEVEL_SIZES[levels])
 
@@ -248,7 +248,7 @@ def unary_counts_of(batches: Iterable[devices.Payloads], levels: range) -> Integ
         and reports of other levels, are not counted.
     levels : all levels of the protocol's tree, from ``FIRST_CELLS`` on.
     """
-    counters = {level: unary.BitCounter(_width(level)) for level in levels}
+    counters = {level: unary.BitCounter(int(report_bytes(level))) for level in levels}
     counts = np.zeros(level_start(levels.stop), dtype=np.int64)
     for batch in batches:
         for level, counter in counters.items():
@@ -259,11 +259,6 @@ def unary_counts_of(batches: Iterable[devices.Payloads], levels: range) -> Integ
         start, size = level_start(level) + 1, 1 << level
         counts[start : start + size] = counter.counts()[:size]
     return counts
-
-
-def _width(level: int) -> int:
-    """The bytes of a level's bits."""
-    return int(report_bytes(np.array([level]))[0])
 
 
 def _levels(query: tp.Query) -> range:
@@ -291,14 +286,13 @@ class UnaryDevices(devices.NumberReports, devices.ReportsByInput):
     number_bytes = 2
 
     def __init__(self, protocol: Any, devices: int) -> None:
-        self._protocol = protocol
+        super().__init__(protocol)
         self._positions = position_round(protocol.epsilon)
         height = protocol.tree_height(devices)
         if height > MAX_DEVICE_HEIGHT:
             raise ValueError(
                 f"height must be at most {MAX_DEVICE_HEIGHT} for reports of devices, got {height}"
             )
-        self.steps = (unary_reports,)
         if protocol.places_cells:
             self.steps = (report_positions, report_leaves)
             self.first_turns = early_slots(protocol.epsilon, devices)
@@ -327,7 +321,7 @@ class UnaryDevices(devices.NumberReports, devices.ReportsByInput):
         """A window's output; or a level, and as many bytes as the lowest level needs."""
         if query.step is report_positions:
             return super().payload_bytes(query)
-        return 1 + _width(steps.agreed_height(query) + 1)
+        return 1 + int(report_bytes(steps.agreed_height(query) + 1))
 
     def payloads(self, query: tp.Query, reply: tp.Reply) -> devices.Payloads:
         """The reports of records, one a client."""

@@ -150,8 +150,7 @@ def listed_parts(query: tp.Query) -> tuple[int, ...]:
 
 def epsilon_of(query: tp.Query) -> float:
     """What a query costs: its fraction of epsilon."""
-    epsilon: float = query.protocol.known_epsilon
-    return epsilon * listed_parts(query)[-1] / tree_budget.PARTS
+    return query.protocol.known_epsilon * listed_parts(query)[-1] / tree_budget.PARTS
 
 
 def pay(query: tp.Query, noise: tp.NoiseSource, state: tp.ClientState) -> None:
@@ -205,8 +204,7 @@ def query_scale(query: tp.Query, height: int) -> ScoreScale:
     protocol, borders = query.protocol, query.broadcast.get(counting.BORDERS)
     if borders is not None:
         return counting.scale_of_borders(protocol, borders, 1 << height)
-    base: ScoreScale = protocol.score_scale
-    return base
+    return protocol.score_scale
 
 
 def placed(clients: tp.Clients, query: tp.Query, height: int) -> tp.Clients:

@@ -115,6 +115,12 @@ class MulticlassHistogram(declared.ScoresByClass, declared.CountingProtocol):
         "score; how many of each class have their largest score at their class; with a second "
         "round also the sum of all records' influences on each class's AUC"
     )
+    loose_audit_settings = (
+        {"height": 2, "classes": ("a", "b", "c")},
+        {"height": 1, "adjacency": "replace"},
+        {"height": 2, "trust": tp.Trust.EACH.value},
+        {"height": 2, "classes": ("a", "b", "c"), "trust": tp.Trust.LOCAL.value},
+    )
     law_settings: ClassVar[audits.Configurations] = {
         "multiclass-exact": {"trust": tp.Trust.EXACT_SUM.value, "epsilon": None},
         "multiclass": {},
@@ -290,18 +296,6 @@ class MulticlassHistogram(declared.ScoresByClass, declared.CountingProtocol):
             influences = second_round.ClassInfluences.of(second_round.published(first))
             sums = second_round.rounded_sums(self, clients, influences).sum(axis=-1)
         return float(self.expected_result(first, sums).value)
-
-    @classmethod
-    def audit_cases(cls) -> tuple[tp.AuditCase, ...]:
-        """Every trust model, on small trees; three classes, and two where a record is replaced."""
-        three = {"height": 2, "classes": ("a", "b", "c")}
-        settings: tuple[Mapping[str, Any], ...] = (
-            three,
-            {"height": 1, "adjacency": "replace"},
-            {"height": 2, "trust": tp.Trust.EACH.value},
-            {**three, "trust": tp.Trust.LOCAL.value},
-        )
-        return tuple(map(cls.audit_case, settings))
 
     @classmethod
     def error_cases(cls: Any) -> Mapping[str, tp.ErrorCase]:

@@ -38,7 +38,7 @@ from tacit.protocol.conversation import OneCount
 from tacit.protocol.scenario import planned_scale
 from tacit.protocols import dpauc
 from tacit.protocols.shared import counting, flipped_labels
-from tacit.protocols.shared.declared import first_reply
+from tacit.protocols.shared.declared import adjacency_setting, first_reply
 
 ACCOUNTINGS = ("tight", "paper")
 POINTS = ("clamped", "plain")
@@ -69,7 +69,6 @@ class OnCounts(tp.Choice):
                 raise ValueError(f"{name} must be one of {words}, got {getattr(self, name)!r}")
 
 
-@dataclass(frozen=True)
 class Laplace(OnCounts):
     """Laplace noise.
 
@@ -100,7 +99,6 @@ class Gaussian(OnCounts):
         check_fraction("the delta, as in gaussian(delta=1e-6),", self.delta)
 
 
-@dataclass(frozen=True)
 class RandomisedResponse(tp.Choice):
     """Every label is flipped once, by a chance that epsilon gives."""
 
@@ -199,9 +197,7 @@ class PublishedDPAUC(dpauc.Thresholds):
         default=Laplace(),
         help="laplace, gaussian(delta=...) or randomised-response; laplace by default",
     )
-    adjacency: Literal["record", "label", "replace"] = tp.setting(
-        default="record", help="what epsilon hides; record by default where it applies"
-    )
+    adjacency: Literal["record", "label", "replace"] = adjacency_setting()
     scale: str = tp.scale_setting()
 
     name = "published-dpauc"

@@ -78,8 +78,7 @@ class Forms:
         squares = np.sum(2 * self.within**2 + self.won**2 + self.lost**2, axis=-1)
         lines = (self.within + self.won) ** 2 + (self.within + self.lost) ** 2
         total = np.sum(2 * self.within + self.won + self.lost, axis=-1)
-        norm: Floats = squares - 2 * lines.sum(axis=-1) / size + (total / size) ** 2
-        return norm
+        return squares - 2 * lines.sum(axis=-1) / size + (total / size) ** 2
 
 
 def threshold_factor(classes: Floats, gain: float) -> float:

@@ -233,8 +233,7 @@ BITS_AT_ONCE = 2**24
 
 def report_cost(clients: tp.Clients, query: tp.Query, state: tp.ClientState) -> tp.Cost:
     """What one report a record costs: the protocol's guarantee, where a client has records."""
-    guarantee: tp.Cost = query.protocol.guarantee
-    return guarantee if clients.records else tp.NOTHING
+    return query.protocol.guarantee if clients.records else tp.NOTHING
 
 
 def packed_bytes(sizes: Integers) -> Integers:

@@ -244,6 +244,37 @@ def one_against_rest(
         yield replace(plain, scores=column, labels=(classes == number).astype(np.int8))
 
 
+def both_models(clients: tp.Clients) -> tuple[tp.Clients, tp.Clients]:
+    """The clients with the first and with the second model's scores."""
+    second = clients.second_as_scores
+    if second is None:
+        raise tp.DataError("a comparison needs a second model's scores, and these records have one")
+    return clients, second
+
+
+class ComparesModels(tp.Protocol):
+    """The difference of two models' AUCs: records hold the second's scores as second values."""
+
+    figure = "difference of two AUCs"
+    needs_second_values = True
+
+    def comparison(self) -> tp.Protocol:
+        """Itself."""
+        return self
+
+    def exact(self, clients: tp.Clients) -> float:
+        """The exact difference of the AUCs, which is not private."""
+        first, second = both_models(clients)
+        return auc(first.scores, first.labels) - auc(second.scores, second.labels)
+
+
+def adjacency_setting(default: str | None = "record") -> Any:
+    """The setting ``adjacency``; the annotation of the field says which adjacencies there are."""
+    return tp.setting(
+        default=default, help="what epsilon hides; record by default where it applies"
+    )
+
+
 REPORTING = 8
 """Number of records of an audit of private reports, so that some report in each round or block."""
 
@@ -274,9 +305,7 @@ class CountingProtocol(tp.ScaledScores, tp.Protocol):
     trust: tp.SecureSum | tp.Each | tp.ExactSum | tp.Local | str = tp.trust_setting()
     epsilon: float | None = tp.setting(default=None, help=tp.EPSILON)
     height: int | None = tp.setting(default=None, help="2**height cells of scores")
-    adjacency: Literal["record", "replace"] | None = tp.setting(
-        default=None, help="what epsilon hides; record by default where it applies"
-    )
+    adjacency: Literal["record", "replace"] | None = adjacency_setting(None)
     scale: str = tp.scale_setting()
 
     title_settings = ("trust", "adjacency")

@@ -16,7 +16,7 @@ import tacit.protocol as tp
 from tacit.crypto.identities import Roster
 from tacit.crypto.secure_sum import graph, terms
 from tacit.privacy import composition
-from tacit.protocol import conversation, fields, mpc
+from tacit.protocol import fields, mpc, steps
 from tacit.running.session.debits import Debit, DeclinedError, Guard
 from tacit.running.session.messages import Agreement, MalformedMessageError, SignedMessage
 from tacit.running.spending import Payment, added, counted_clients, exceeds, most_spent
@@ -164,7 +164,7 @@ class Answers:
         """
         try:
             return query.step.answer(self.records, query, self.noise, self.state)
-        except conversation.PublicRefusalError as refusal:
+        except steps.PublicRefusalError as refusal:
             raise DeclinedError(str(refusal)) from refusal
         except UNANSWERABLE as error:
             if query.step.refuses_once:

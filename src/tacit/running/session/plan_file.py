@@ -18,7 +18,7 @@ from tacit.crypto.secure_sum.graph import default_colluders
 from tacit.data import units
 from tacit.privacy.composition import MAX_RECORDS as MAX_PER_PERSON
 from tacit.privacy.composition import of_person
-from tacit.protocol.conversation import MAX_RECORDS
+from tacit.protocol.steps import MAX_RECORDS
 from tacit.running.session import messages, toml_source
 from tacit.running.spending import per_record
 from tacit.running.units import check_plan_unit, default_unit, suited

@@ -18,8 +18,8 @@ from scipy.special import expit, ndtr, ndtri
 from tacit.api import evaluate
 from tacit.data.clients import Clients
 from tacit.privacy.noise import SimulatedNoise
-from tacit.protocols.histogram.comparing import both_models
 from tacit.protocols.histogram.protocol import ScoreHistogram
+from tacit.protocols.shared.declared import both_models
 from tacit.running.several import compare
 from tacit_studies.measuring import Bench, Job
 from tacit_studies.rows import Measured, Row, Target

@@ -134,7 +134,7 @@ class Checks:
         """
         layout, modulus = self.layout, self.modulus
         r3, r4, r5, r6, r7, r8, r9, r10 = self.multipliers
-        positives, negatives = int(counts.positives[0]), int(counts.negatives[0])
+        positives, negatives = int(counts.positives), int(counts.negatives)
         first = _scaled(counts.rising, r3, positives * r5) % modulus
         second = _scaled(counts.falling, r4, negatives * r6) % modulus
         inside = _scaled(counts.inside, r9, positives * r10) % modulus
@@ -264,6 +264,14 @@ class ExactScheme:
         """The positions of all numbers in a polynomial."""
         return packing.Layout((self.thresholds + 1) * SHARES if self.checked else self.thresholds)
 
+    def perturbations(self, most: int, by_parties: bool) -> Products:
+        """Uniform numbers from 0 to ``most``, or 0 where the other side perturbs, or none does.
+
+        The parties perturb a checked run, each by its part, and the aggregator an unchecked one.
+        """
+        last = most if self.perturbed and self.checked == by_parties else 0
+        return Products(*(packing.uniform_below(last + 1) for _ in range(packing.TAG)))
+
 
 @dataclass(frozen=True, eq=False)
 class ExactParty:
@@ -291,7 +299,8 @@ class ExactParty:
         All ciphertexts of a run are made before the next run begins, since making a key takes the
         most time.
         """
-        extras = [Products(self._extra(), self._extra(), self._extra()) for _ in parties]
+        part = self.scheme.scale.width // self.parties
+        extras = [self.scheme.perturbations(part, by_parties=True) for _ in parties]
         uploads: list[list[bytes]] = [[] for _ in parties]
         for run in range(self.scheme.runs):
             secret_key, modulus = self._secret_key(run), schemes.bfv_parameters(run).plain_modulus
@@ -337,13 +346,6 @@ class ExactParty:
             schemes.bfv_parameters(run), key_seed(self.secret, self.session)
         )
 
-    def _extra(self) -> int:
-        """One party's part of a perturbation, where the parties perturb the answer."""
-        part = self.scheme.scale.width // self.parties
-        return (
-            packing.uniform_below(part + 1) if self.scheme.checked and self.scheme.perturbed else 0
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class ExactAggregator:
@@ -373,12 +375,7 @@ class ExactAggregator:
         if any(len(upload) != runs for upload in uploads):
             raise HomomorphicError(f"every party sends {runs} ciphertexts")
         multiplier = self.scheme.scale.multiplier()
-        width = self.scheme.scale.width if self.scheme.perturbed else 1
-        extra = (
-            NOTHING
-            if self.scheme.checked
-            else Products(*(packing.uniform_below(width) for _ in range(packing.TAG)))
-        )
+        extra = self.scheme.perturbations(self.scheme.scale.width - 1, by_parties=False)
         answers = []
         for run in range(runs):
             evaluator = schemes.BfvEvaluator(schemes.bfv_parameters(run), self.keys)
@@ -434,5 +431,5 @@ def plain_polynomial(layout: packing.Layout, counts: packing.Counts, modulus: in
     polynomial[layout.rising()] = counts.rising
     polynomial[layout.falling()] = counts.falling
     polynomial[layout.inside()] = counts.inside
-    polynomial[list(layout.totals)] = -int(counts.positives[0]) % modulus, counts.negatives[0]
+    polynomial[list(layout.totals)] = -int(counts.positives) % modulus, counts.negatives
     return polynomial

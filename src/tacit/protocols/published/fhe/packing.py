@@ -9,7 +9,7 @@ x^-1`` is ``-a x^(n-1)``. No other product reaches four coefficients, these and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 from math import inf, isqrt, nextafter
@@ -242,14 +242,8 @@ class Counts:
     negatives: Integers
 
     def of(self, client: int) -> Counts:
-        """The counts of one client."""
-        return Counts(
-            self.rising[:, client],
-            self.falling[:, client],
-            self.inside[:, client],
-            self.positives[client : client + 1],
-            self.negatives[client : client + 1],
-        )
+        """The counts of one client, without the last axis."""
+        return Counts(*(getattr(self, each.name)[..., client] for each in fields(self)))
 
 
 def cumulative_counts(clients: Clients, thresholds: Floats) -> Counts:

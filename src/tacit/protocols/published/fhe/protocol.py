@@ -37,7 +37,7 @@ def introduce(
     It depends on no record. The aggregator learns the parties' public keys. A run has one session:
     another would decrypt another answer, and only the first one's debit says that all was released.
     """
-    return steps.introduced(clients, query, state)
+    return steps.meet.answer(clients, query, noise, state)
 
 
 @tp.step(once=True)
@@ -129,8 +129,7 @@ def open_answer(
 
 def _decrypted(settings: Any, seat: sessions.Seat, answer: bytes) -> masked_scheme.Certain:
     answers = keys.read(answer, keys.Kind.ANSWER, seat.known_meeting.session, keys.EVERYBODY)
-    estimate: masked_scheme.Certain = _party(settings, seat).decrypted(answers)
-    return estimate
+    return _party(settings, seat).decrypted(answers)
 
 
 def _party(settings: Any, seat: sessions.Seat) -> Any:
@@ -212,7 +211,6 @@ class Bfv(tp.Choice):
             )
 
 
-@dataclass(frozen=True)
 class Ckks(tp.Choice):
     """The paper's approximate numbers (Cheon et al. 2017), for a semi-honest aggregator."""
 
