@@ -146,7 +146,6 @@ def result_from_forests(
     """
     count = len(classes)
     variance = area_variance(made.areas, made.positives, made.negatives)
-    nothing = np.full(made.areas.value.shape[:-1], np.nan)
     single = made.areas.value.ndim == 1
     breakdown, withheld = None, ""
     if single:
@@ -162,8 +161,6 @@ def result_from_forests(
         value=made.areas.value.mean(axis=-1),
         privacy_error=np.sqrt(variance.sum(axis=-1)) / count,
         sampling_error=np.sqrt(made.areas.sampling_variance).mean(axis=-1),
-        positives=nothing,
-        negatives=nothing,
         approximation_error=np.sqrt(made.areas.cell_variance).mean(axis=-1),
         warnings=(SAMPLING_NOTE,) if single else (),
         breakdown=breakdown,

@@ -452,13 +452,10 @@ class BoundedMean(clipping.BoundedValues):
         means = Means.of(made.cells, made.sums, origins, noise)
         width = (self.limits[1] - self.limits[0]) / 2
         one_draw = origins.shape[-1] == 1 and numbers.noises <= 1
-        unknown = np.full_like(means.value, np.nan)
         result = ServerResult(
             self.on_scale(means.value),
             width * means.privacy,
             width * means.sampling,
-            unknown,
-            unknown,
             limits=self.limits,
             laplace_error=width * means.laplace if one_draw else 0.0,
         )

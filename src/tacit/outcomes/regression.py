@@ -361,10 +361,7 @@ class RegressionError(clipping.BoundedValues):
         powers, variances = _scaled(sums)
         main = Figures(self, powers, variances)
         value, privacy, sampling = main.of(CATALOGUE[MAE])
-        unknown = np.full_like(value, np.nan)
-        result = ServerResult(
-            value, privacy, sampling, unknown, unknown, limits=(0.0, 2 * self.half)
-        )
+        result = ServerResult(value, privacy, sampling, limits=(0.0, 2 * self.half))
         if value.ndim:
             return result
         if math.isnan(value):

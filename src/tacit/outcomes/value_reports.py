@@ -94,14 +94,11 @@ def _result(protocol: Any, report: GridReport, counts: Floats) -> ServerResult:
     error = np.sqrt((counts @ squares**2 / records - second**2) / records)
     spread = np.where(second - mean**2 > KNOWN * error, second - mean**2, np.nan)
     low, high = protocol.limits
-    unknown = np.full_like(mean, np.nan)
     sampling = np.sqrt(spread / records)
     return ServerResult(
         low + (high - low) * mean,
         (high - low) * np.sqrt(privacy / records),
         (high - low) * sampling,
-        unknown,
-        unknown,
         limits=protocol.limits,
         withheld="" if np.all(records > 0) else "not enough signal: too few records",
     )

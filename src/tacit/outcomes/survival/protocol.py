@@ -250,7 +250,7 @@ class TimeToEvent(clipping.BoundedValues):
         until, name = self._until(counted), self.division or self._division(counted)
         if until is None:
             blank = np.full(counted[rounds.RECORDS].shape[:-1], np.nan)
-            return ServerResult(blank, blank, blank, blank, blank, withheld=NO_UNTIL)
+            return ServerResult(blank, blank, blank, withheld=NO_UNTIL)
         asked: dict[str, Any] = {rounds.UNTIL: until, rounds.DIVISION: name}
         tables = yield from tp.ask(rounds.count_times, self, clients, asked)
         counting.check_the_same_number(counted.answered, tables.answered)

@@ -264,10 +264,7 @@ class Told:
         none = (pairs <= 1) | (pairs < CLEAR * error)
         few, none = none, none | (shared > MOST_SHARED)
         value, privacy = np.where(none, np.nan, value), np.where(none, np.nan, privacy)
-        unknown = np.full_like(value, np.nan)
-        result = ServerResult(
-            value, privacy, drawn, unknown, unknown, approximation_error=hidden, limits=(0.0, 1.0)
-        )
+        result = ServerResult(value, privacy, drawn, approximation_error=hidden, limits=(0.0, 1.0))
         if value.ndim or not none:
             return result
         estimated = f"{float(pairs):.0f} pairs of an event and a later record"
