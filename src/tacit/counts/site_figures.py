@@ -60,16 +60,10 @@ def sites_of(result: ServerResult, cells: ClientCells, axis: ScoreAxis) -> Sites
 
 def _figures(result: ServerResult, cells: ClientCells, axis: ScoreAxis) -> tuple[SiteFigure, ...]:
     reasons = _too_small(result)
+    known = result.within(AUC_FIGURE.limits).estimates()
     aucs = [
-        Estimate.absent(reason)
-        if reason
-        else Estimate(
-            float(result.value[index]),
-            float(result.privacy_error[index]),
-            float(result.sampling_error[index]),
-            float(np.broadcast_to(result.approximation_error, result.value.shape)[index]),
-        ).within(AUC_FIGURE.limits)
-        for index, reason in enumerate(reasons)
+        Estimate.absent(reason) if reason else auc
+        for reason, auc in zip(reasons, known, strict=True)
     ]
     figures = [SiteFigure.of("AUC", "log-odds", aucs)]
     if axis.unit in (units.PROBABILITY, units.LOG_ODDS):

@@ -449,22 +449,31 @@ class BoundedMean(clipping.BoundedValues):
         self, made: Received, noise: Noise, origins: Floats, numbers: releases.Sums
     ) -> ServerResult:
         """The mean, and in a single run what else follows."""
-        means = Means.of(made.cells, made.sums, origins, noise)
-        width = (self.limits[1] - self.limits[0]) / 2
         one_draw = origins.shape[-1] == 1 and numbers.noises <= 1
-        result = ServerResult(
+        result = self._result(Means.of(made.cells, made.sums, origins, noise), one_draw)
+        if result.value.ndim or result.withheld:
+            return result
+        return replace(result, breakdown=self._breakdown(made, noise, origins))
+
+    def _result(self, means: Means, one_draw: bool = False) -> ServerResult:
+        """Means in the figure's own units, or why there is no single one.
+
+        Parameters
+        ----------
+        means : of scaled values.
+        one_draw : whether one draw of noise is in their sum.
+        """
+        width, few = (self.limits[1] - self.limits[0]) / 2, ""
+        if not means.value.ndim and math.isnan(means.value):
+            few = clipping.few_records(float(means.records), float(means.records_error))
+        return ServerResult(
             self.on_scale(means.value),
             width * means.privacy,
             width * means.sampling,
             limits=self.limits,
+            withheld=few,
             laplace_error=width * means.laplace if one_draw else 0.0,
         )
-        if means.value.ndim:
-            return result
-        if math.isnan(means.value):
-            few = clipping.few_records(float(means.records), float(means.records_error))
-            return replace(result, withheld=few)
-        return replace(result, breakdown=self._breakdown(made, noise, origins))
 
     def _sites(
         self, counts: releases.Sums, numbers: releases.Sums, origins: Floats
@@ -473,8 +482,7 @@ class BoundedMean(clipping.BoundedValues):
         if not isinstance(self.trust, tp.Each):
             return None
         made, noise = self._received(counts.by_client(), numbers.by_client(), origins)
-        means = Means.of(made.cells, made.sums, origins, noise)
-        each = [self._estimate(Means(*one)) for one in zip(*means, strict=True)]
+        each = self._result(Means.of(made.cells, made.sums, origins, noise)).estimates()
         return Sites(lambda: (SiteFigure.of(MEAN, "as it is", each),))
 
     def _breakdown(self, made: Received, noise: Noise, origins: Floats) -> Breakdown:
@@ -504,19 +512,9 @@ class BoundedMean(clipping.BoundedValues):
 
     def _part(self, name: str, made: Received, noise: Noise, origins: Floats) -> Part:
         """One group's mean; none where too few records are in it."""
-        means = Means.of(made.cells, made.sums, origins, noise)
-        if math.isnan(means.value):
-            few = clipping.few_records(float(means.records), float(means.records_error))
-            return Part(name, math.nan, math.nan, {}, few)
-        return Part(name, math.nan, math.nan, {MEAN: self._estimate(means)})
-
-    def _estimate(self, means: Means) -> Estimate:
-        """A mean in the figure's own units."""
-        width = (self.limits[1] - self.limits[0]) / 2
-        value, privacy, sampling = map(
-            float, (self.on_scale(means.value), width * means.privacy, width * means.sampling)
-        )
-        return Estimate(value, privacy, sampling).within(self.limits)
+        result = self._result(Means.of(made.cells, made.sums, origins, noise))
+        figures = {} if result.withheld else {MEAN: result.estimate()}
+        return Part(name, math.nan, math.nan, figures, result.withheld)
 
     def _quantile(self, known: Distribution, share: float) -> Estimate:
         """The value below which this part of the records lies, with intervals by inversion.

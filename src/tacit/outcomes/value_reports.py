@@ -82,8 +82,7 @@ def stated_error(protocol: Any, shares: Floats, records: int) -> float:
 def _result(protocol: Any, report: GridReport, counts: Floats) -> ServerResult:
     """The mean with its errors, from how often each report came, shape (..., outputs)."""
     records = counts.sum(axis=-1)
-    if np.any(records < LEAST_REPORTS):
-        records = np.where(records < LEAST_REPORTS, np.nan, records)
+    records = np.where(records < LEAST_REPORTS, np.nan, records)
     values, table = report.values(even()), report.window.probabilities
     mean = counts @ values / records
     # per record: what reporting adds, as an unbiased function of its report

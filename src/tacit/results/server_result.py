@@ -146,6 +146,14 @@ class ServerResult:
             return f"no figure: the 95 % interval (these records), {bounds}, holds no {self._kind}"
         return None
 
+    def estimates(self) -> list[Estimate]:
+        """The figures of several parties, shape (K,), each cut to what it can be."""
+        columns = self.value, self.privacy_error, self.sampling_error, self.approximation_error
+        rows = zip(
+            *(np.ravel(each).tolist() for each in np.broadcast_arrays(*columns)), strict=True
+        )
+        return [Estimate(*row).within(self.limits) for row in rows]
+
     def _raw_estimate(self) -> Estimate:
         """The estimate as it came."""
         return Estimate(

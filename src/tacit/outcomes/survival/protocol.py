@@ -19,7 +19,7 @@ import tacit.protocol as tp
 from tacit.data.categories import check_names
 from tacit.outcomes import clipping
 from tacit.outcomes.survival import figures, rounds
-from tacit.outcomes.survival.tables import CONCORDANCE, Told, estimates_of
+from tacit.outcomes.survival.tables import CONCORDANCE, Told
 from tacit.protocol import audits, releases
 from tacit.protocol.scenario import Traffic, measured_traffic
 from tacit.protocols.shared import counting
@@ -300,5 +300,5 @@ class TimeToEvent(clipping.BoundedValues):
         """The concordance of every client that released its own tables."""
         if not isinstance(self.trust, tp.Each):
             return None
-        each = estimates_of(Told.of_sums(self, grid, tables.by_client()).concordance())
+        each = Told.of_sums(self, grid, tables.by_client()).concordance().estimates()
         return Sites(lambda: (SiteFigure.of(CONCORDANCE, "log-odds", each),))

@@ -75,13 +75,6 @@ def banded(
     return BandedCurve(across, up, places, *band)
 
 
-def estimates_of(result: ServerResult) -> list[Estimate]:
-    """The concordances of several results, shape (K,)."""
-    columns = result.value, result.privacy_error, result.sampling_error, result.approximation_error
-    rows = np.stack([np.ravel(each) for each in columns], axis=1).tolist()
-    return [Estimate(a, b, c, d).within((0.0, 1.0)) for a, b, c, d in rows]
-
-
 def _worth_in_cells(value: Floats | float, part: Floats) -> Floats:
     """What the order of pairs in one cell may be worth, where such are this part of all pairs."""
     return np.asarray(np.maximum(np.abs(value - 1 / 2), WORTH) * np.minimum(4 * part**2, part / 2))
@@ -302,7 +295,7 @@ class Told:
             own = self.of(group)
             found, lines = own._survival(f", {name}")
             made = own.concordance()
-            found = {CONCORDANCE: estimates_of(made)[0], **found}
+            found = {CONCORDANCE: made.estimates()[0], **found}
             parts.append(Part(name, math.nan, math.nan, found, made.withheld))
             curves |= lines
         by = "group" if names else ""
