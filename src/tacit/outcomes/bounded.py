@@ -32,7 +32,7 @@ import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.data.categories import check_names
 from tacit.outcomes import clipping, value_reports
-from tacit.protocol import audits, declared, releases
+from tacit.protocol import declared, releases
 from tacit.protocols.shared import counting
 from tacit.results.estimate import REACH, Estimate, Interval
 from tacit.results.parts import (
@@ -286,13 +286,9 @@ class BoundedMean(clipping.BoundedValues):
     record_columns: ClassVar[Mapping[str, str]] = {"value": "score"}
     replicated_fields = (ORIGIN,)
     categories_setting = "group_names"
-    law_settings: ClassVar[audits.Configurations] = {
-        "bounded": {"bounds": (0.0, 1.0), "epsilon": 200.0},
-        "bounded-each": {"bounds": (0.0, 1.0), "trust": tp.Each.word, "epsilon": 200.0},
-        "bounded-exact": {"bounds": (0.0, 1.0), "trust": tp.ExactSum.word, "epsilon": None},
-        "bounded-local": {"bounds": (0.0, 1.0), "trust": tp.Local.word},
+    law_settings = clipping.law_settings("bounded", 200.0, bounds=(0.0, 1.0)) | {
+        "bounded-local": {"bounds": (0.0, 1.0), "trust": tp.Local.word}
     }
-    """Noise that leaves few records a figure."""
     audit_settings = (
         {"bounds": (0.0, 1.0), "cells": 2},
         {"bounds": (0.0, 1.0), "cells": 2, "trust": tp.Each.word},
@@ -338,14 +334,6 @@ class BoundedMean(clipping.BoundedValues):
         return tp.LawTraits(
             inexact="reports are debiased all the same", unmeasured_loss=declared.NO_REPORTS
         )
-
-    @classmethod
-    def error_cases(cls: Any) -> Mapping[str, tp.ErrorCase]:
-        """Both trust models with noise."""
-        return {
-            "bounded": tp.ErrorCase(cls((0.0, 1.0), 1.0), noticed=True),
-            "bounded-each": tp.ErrorCase(cls((0.0, 1.0), 1.0, tp.Each()), noticed=True),
-        }
 
     @property
     def needs_second_values(self) -> bool:

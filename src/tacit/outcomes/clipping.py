@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -19,7 +19,7 @@ import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.counts import influence
 from tacit.protocol import releases
-from tacit.protocols.shared.declared import COUNTED
+from tacit.protocols.shared.declared import forest_model
 from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS
 
 UNIT_BITS, EXACT_BITS = 29, 36
@@ -84,6 +84,15 @@ class BoundedValues(tp.Protocol):
             protocols = tp.accepted([partial(cls, **settings)])
             made.append(tp.Family(protocols, (trust,), cls.given_up, metric))
         return made
+
+    @classmethod
+    def error_cases(cls: Any) -> Mapping[str, tp.ErrorCase]:
+        """Both trust models with noise, at epsilon 1."""
+        return {
+            name: tp.ErrorCase(cls(**{**settings, "epsilon": 1.0}), noticed=True)
+            for name, settings in cls.law_settings.items()
+            if settings.get("trust", tp.SecureSum.word) in (tp.SecureSum.word, tp.Each.word)
+        }
 
     @property
     def guarantee(self) -> tp.Cost:
@@ -158,6 +167,22 @@ class BoundedValues(tp.Protocol):
                 f"{outside:,} values are outside the bounds {low:g} and {high:g}, and are taken as "
                 "the nearest of these: give bounds that hold all values there can be"
             )
+
+
+def law_settings(case: str, epsilon: float, **settings: Any) -> dict[str, Mapping[str, Any]]:
+    """The settings that the laws take: noisy sums of all clients and of each, and exact sums.
+
+    Parameters
+    ----------
+    case : its name.
+    epsilon : at which noise leaves few records a figure.
+    settings : the others.
+    """
+    return {
+        case: {**settings, "epsilon": epsilon},
+        f"{case}-each": {**settings, "epsilon": epsilon, "trust": tp.Each.word},
+        f"{case}-exact": {**settings, "epsilon": None, "trust": tp.ExactSum.word},
+    }
 
 
 SHAPE_CELLS = 10_000
@@ -266,5 +291,4 @@ def summed_model(settings: Mapping[str, Any], summed: str, published: str) -> tp
     summed : what the server sees, for "of all clients together: ...".
     published : what every client sees of the others.
     """
-    model = COUNTED[tp.Trust.of(str(settings.get("trust", tp.SecureSum.word)))]
-    return replace(model, server=model.server.format(summed), others=published)
+    return forest_model(settings, summed, dict.fromkeys(tp.Trust, published))

@@ -20,7 +20,7 @@ from tacit.data.categories import check_names
 from tacit.outcomes import clipping
 from tacit.outcomes.survival import figures, rounds
 from tacit.outcomes.survival.tables import CONCORDANCE, Told
-from tacit.protocol import audits, releases
+from tacit.protocol import releases
 from tacit.protocol.scenario import Traffic, measured_traffic
 from tacit.protocols.shared import counting
 from tacit.results.parts import SiteFigure, Sites
@@ -108,12 +108,7 @@ class TimeToEvent(clipping.BoundedValues):
     record_columns: ClassVar[Mapping[str, str]] = {"time": "second", "event": "label"}
     replicated_fields = (rounds.INFLUENCES,)
     categories_setting = "group_names"
-    law_settings: ClassVar[audits.Configurations] = {
-        "time-to-event": {"until": 1.0, "epsilon": 50.0},
-        "time-to-event-each": {"until": 1.0, "trust": tp.Each.word, "epsilon": 50.0},
-        "time-to-event-exact": {"until": 1.0, "trust": tp.ExactSum.word, "epsilon": None},
-    }
-    """Noise that leaves few records a figure."""
+    law_settings = clipping.law_settings("time-to-event", 50.0, until=1.0)
     law_traits = tp.LawTraits(
         inexact="cells hide the order of records within them",
         loose="a record's influence is seldom the largest",
