@@ -146,25 +146,19 @@ class Measures(Mapping[str, est.Estimate]):
     ----------
     histogram : both classes' counts.
     thresholds : the probabilities at which figures of a decision are given.
+
+    Raises
+    ------
+    ValueError : for a threshold outside (0, 1).
     """
 
     histogram: Histogram
     thresholds: tuple[float, ...] = catalogue.THRESHOLDS
 
-    @classmethod
-    def of(
-        cls, histogram: Histogram, thresholds: tuple[float, ...] = catalogue.THRESHOLDS
-    ) -> Measures:
-        """The measures of a histogram.
-
-        Raises
-        ------
-        ValueError : for a threshold outside (0, 1).
-        """
-        for threshold in thresholds:
+    def __post_init__(self) -> None:
+        for threshold in self.thresholds:
             if not 0 < threshold < 1:
                 raise ValueError(f"a threshold must be between 0 and 1, got {threshold}")
-        return cls(histogram, thresholds)
 
     @cached_property
     def view(self) -> figures.CellView:
