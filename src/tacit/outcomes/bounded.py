@@ -115,17 +115,17 @@ def sum_values(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
 
 def _counts(protocol: BoundedMean, clients: tp.Clients) -> Integers:
     """Each client's counts, shape (G, cells, K)."""
-    groups, cells = protocol.shape
+    cells = protocol.cells
     cell = (protocol.values(clients) + 1) * (cells / 2)
-    place = protocol.group_of(clients) * cells + np.minimum(cell.astype(np.int64), cells - 1)
-    index = place * clients.count + clients.client_of_record
-    size = groups * cells * clients.count
-    return np.bincount(index, minlength=size).reshape(groups, cells, clients.count)
+    group = clipping.group_of(clients, protocol.group_names)
+    place = group * cells + np.minimum(cell.astype(np.int64), cells - 1)
+    return clipping.in_cells(place, protocol.shape, clients)
 
 
 def _totals(protocol: BoundedMean, clients: tp.Clients) -> Integers:
     """Each client's sums and numbers of records by group, shape (2, G, K)."""
-    inside = protocol.group_of(clients) == np.arange(protocol.shape[0])[:, np.newaxis]
+    group = clipping.group_of(clients, protocol.group_names)
+    inside = group == np.arange(protocol.shape[0])[:, np.newaxis]
     whole = protocol.whole(protocol.values(clients))
     return np.stack([clipping.by_client(inside * each, clients) for each in (whole, np.int64(1))])
 
@@ -369,10 +369,6 @@ class BoundedMean(clipping.BoundedValues):
         """Scaled values in the figure's own units."""
         low, high = self.limits
         return np.asarray(low + (high - low) * (scaled + 1) / 2)
-
-    def group_of(self, clients: tp.Clients) -> Integers:
-        """The group of every record."""
-        return clipping.group_of(clients, self.group_names)
 
     def exact(self, clients: tp.Clients) -> float:
         """The exact mean of the clipped values, which is not private."""

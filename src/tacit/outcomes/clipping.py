@@ -8,7 +8,7 @@ the nearest bound, record by record, so that neighbouring records stay neighbour
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -156,12 +156,12 @@ class BoundedValues(tp.Protocol):
         """How many values are outside the bounds."""
         low, high = self.bounds
 
-        def beyond(batch: tp.Clients) -> Integers:
+        def beyond(batch: tp.Clients) -> int:
             second = batch.second if self.bounds_second else None
             values = np.append(batch.scores, [] if second is None else second)
-            return np.atleast_1d(np.count_nonzero((values < low) | (values > high)))
+            return np.count_nonzero((values < low) | (values > high))
 
-        outside = int(clients.added(beyond)[0])
+        outside = counted(clients, beyond)
         if outside:
             yield (
                 f"{outside:,} values are outside the bounds {low:g} and {high:g}, and are taken as "
@@ -247,6 +247,18 @@ def by_client(numbers: Integers, clients: tp.Clients) -> Integers:
     below = np.cumsum(numbers, axis=-1, dtype=np.int64)
     below = np.concatenate([np.zeros((*numbers.shape[:-1], 1), np.int64), below], axis=-1)
     return np.diff(below[..., clients.offsets], axis=-1)
+
+
+def in_cells(place: Integers, shape: tuple[int, ...], clients: tp.Clients) -> Integers:
+    """Each client's records in every cell, shape (*shape, K); ``place`` is by record, flat."""
+    index = place * clients.count + clients.client_of_record
+    size = math.prod(shape) * clients.count
+    return np.bincount(index, minlength=size).reshape(*shape, clients.count)
+
+
+def counted(clients: tp.Clients, number: Callable[[tp.Clients], int]) -> int:
+    """What a number of each batch of records comes to over all of them."""
+    return int(clients.added(lambda batch: np.atleast_1d(number(batch)))[0])
 
 
 def units_of(totals: Integers, reach: Any, field: releases.Released, query: tp.Query) -> Integers:

@@ -166,21 +166,17 @@ class TimeToEvent(clipping.BoundedValues):
     def doubts(self, clients: tp.Clients) -> Iterator[str]:
         """How many risks are outside the bounds, and times below 0."""
         yield from super().doubts(clients)
-        early = int(
-            clients.added(
-                lambda batch: np.atleast_1d(np.count_nonzero(np.asarray(batch.second) < 0))
-            )[0]
+        early = clipping.counted(
+            clients, lambda batch: np.count_nonzero(np.asarray(batch.second) < 0)
         )
         if early:
             yield f"{early:,} times are below 0, and are taken as 0: count times from the start"
 
-        distinct = clients.added(
-            lambda batch: np.atleast_1d(np.unique(rounds.times_of(batch)).size)
-        )
+        distinct = clipping.counted(clients, lambda batch: np.unique(rounds.times_of(batch)).size)
         most = min(FEW, clients.records / 10)
-        if self.step is None and clients.records > FEW and distinct[0] < most:
+        if self.step is None and clients.records > FEW and distinct < most:
             yield (
-                f"there are only {distinct[0]:,} different times: name of what number they are "
+                f"there are only {distinct:,} different times: name of what number they are "
                 "multiples, step, or the figures are a little off"
             )
 

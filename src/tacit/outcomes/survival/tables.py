@@ -390,10 +390,8 @@ class Told:
 
     def _calibration(self, horizon: float, end: int, middles: Floats) -> dict[str, BandedCurve]:
         """Events by a horizon in groups of risks, by Kaplan-Meier, and those predicted."""
-        found, early = (
-            list[tuple[float, Estimate]](),
-            self.grid.spread(self.protocol.step, False)[0],
-        )
+        found = list[tuple[float, Estimate]]()
+        early = self.grid.spread(self.protocol.step, False)[0]
         for cells in np.array_split(np.arange(middles.size), RISK_GROUPS):
             table = self.pooled[1][:, cells]
             left = np.concatenate([table[end : self.grid.cells], table[self.grid.cells + end :]])
