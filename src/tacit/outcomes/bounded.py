@@ -35,15 +35,7 @@ from tacit.outcomes import clipping, value_reports
 from tacit.protocol import declared, releases
 from tacit.protocols.shared import counting
 from tacit.results.estimate import REACH, Estimate, Interval
-from tacit.results.parts import (
-    BandedCurve,
-    Breakdown,
-    Difference,
-    Part,
-    SiteFigure,
-    Sites,
-    difference,
-)
+from tacit.results.parts import BandedCurve, Breakdown, Part, SiteFigure, Sites
 from tacit.results.server_result import ServerResult
 
 CELLS, COUNTED = 10, 0.16
@@ -480,19 +472,10 @@ class BoundedMean(clipping.BoundedValues):
             self._part(name, made.of(group), noise, origins[[group]])
             for group, name in enumerate(self.group_names)
         )
-        given = [part for part in parts if part.figures]
         apart = (self.limits[0] - self.limits[1], self.limits[1] - self.limits[0])
-        differences = tuple(
-            Difference(
-                MEAN,
-                other.name,
-                given[0].name,
-                difference(other.figures[MEAN], given[0].figures[MEAN], apart),
-            )
-            for other in given[1:]
-        )
         curves = {"distribution": known.curve}
-        return Breakdown("group" if parts else "", parts, overall, differences, curves)
+        whole = Breakdown("group" if parts else "", parts, overall, curves=curves)
+        return whole.with_differences({MEAN: ""}, apart)
 
     def _part(self, name: str, made: Received, noise: Noise, origins: Floats) -> Part:
         """One group's mean; none where too few records are in it."""
