@@ -184,17 +184,15 @@ def _predicted(
         forecasts = [family.forecast(protocol, scenario, shape) for shape in shapes]
         if not any(forecast is NO_FORECAST for forecast in forecasts):
             errors = [forecast.error for forecast in forecasts]
-            yield (
-                family,
-                Candidate(
-                    protocol,
-                    forecasts[0],
-                    (min(errors), max(errors)),
-                    protocol.traffic(scenario),
-                    family.given_up,
-                    family.metric.title,
-                ),
+            candidate = Candidate(
+                protocol,
+                forecasts[0],
+                (min(errors), max(errors)),
+                protocol.traffic(scenario),
+                family.given_up,
+                family.metric.title,
             )
+            yield family, candidate
 
 
 POSITIVE_FRACTION = 0.1
