@@ -22,8 +22,8 @@ from tacit.privacy.bounded import GridReport, PointMasses, tailored_report
 from tacit.protocol import devices
 from tacit.results.server_result import ServerResult
 
-EVEN = 64
-"""Points of the even distribution for which reports are tailored."""
+EVEN = PointMasses((np.arange(64) + 0.5) / 64, np.full(64, 1 / 64))
+"""Numbers that are even over [0, 1], for which reports are tailored."""
 
 KNOWN = 3.0
 """Standard errors of the estimated variance of values below which it is not known."""
@@ -35,12 +35,7 @@ LEAST_REPORTS = 30
 @lru_cache(maxsize=64)
 def report_at(epsilon: float) -> GridReport:
     """The report of a number in [0, 1]."""
-    return tailored_report(epsilon, even())
-
-
-def even() -> PointMasses:
-    """Numbers that are even over [0, 1]."""
-    return PointMasses((np.arange(EVEN) + 0.5) / EVEN, np.full(EVEN, 1 / EVEN))
+    return tailored_report(epsilon, EVEN)
 
 
 @tp.step(cost=lambda clients, query, state: query.protocol.guarantee)
@@ -83,7 +78,7 @@ def _result(protocol: Any, report: GridReport, counts: Floats) -> ServerResult:
     """The mean with its errors, from how often each report came, shape (..., outputs)."""
     records = counts.sum(axis=-1)
     records = np.where(records < LEAST_REPORTS, np.nan, records)
-    values, table = report.values(even()), report.window.probabilities
+    values, table = report.values(EVEN), report.window.probabilities
     mean = counts @ values / records
     # per record: what reporting adds, as an unbiased function of its report
     added = np.linalg.lstsq(table, table @ values**2 - report.grid**2, rcond=None)[0]
