@@ -45,12 +45,10 @@ def decision_curve(view: figures.CellView) -> Columns:
     A net benefit is at most the prevalence, that of treating just the positives. Where a band is
     wider than that, it says nothing, and its points are absent.
     """
+    makers = {"net_benefit": catalogue.benefit_at, "treat_all": catalogue.benefit_of_all}
     of_scores, of_all = (
         _banded(view, name, partial(make, points=BENEFIT_POINTS), figures.BENEFIT)
-        for name, make in (
-            ("net_benefit", catalogue.benefit_at),
-            ("treat_all", catalogue.benefit_of_all),
-        )
+        for name, make in makers.items()
     )
     share = np.asarray(functional.prevalence(view.counts).value).item()
     shown = of_scores["net_benefit_high"] - of_scores["net_benefit_low"] <= share
