@@ -251,7 +251,7 @@ def test_measures_are_predicted_as_results_state_them() -> None:
 
 def measures_of(result: tacit.Evaluation) -> Measures:
     """Its measures at the decision 0.2."""
-    return Measures.of(known(result.histogram), (0.2,))
+    return Measures(known(result.histogram), (0.2,))
 
 
 @pytest.mark.parametrize(

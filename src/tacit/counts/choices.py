@@ -205,15 +205,11 @@ class Choices:
             zoom_parts, _ = self._best_parts(pool, left, alone=True)
         steps = []
         for row, more in enumerate(again.tolist()):
-            at_fine_cells = fine[row]
             if closes[row]:
                 steps.append(Next(left, counts=True))
-                continue
-            if at_fine_cells is not None:
+            elif (at_fine_cells := fine[row]) is not None:
                 steps.append(at_fine_cells)
-                continue
-            finer = self._finer(pool, row, concentrated[row])
-            if finer is not None:
+            elif (finer := self._finer(pool, row, concentrated[row])) is not None:
                 steps.append(Next(int(zoom_parts[row]), counts=True, scale=finer))
             else:
                 steps.append(Next(more or left, counts=bool(more)))
@@ -257,17 +253,10 @@ class Choices:
         if not pays.any():
             return none
         scales = best_scales(self.protocol.scale, pool.counts, pool.scale)
+        parts = np.where(concentrated, tree_budget.FIRST_PARTS, fine_parts).tolist()
         return [
-            Next(
-                tree_budget.FIRST_PARTS if concentrated else int(part),
-                counts=True,
-                scale=scale,
-            )
-            if pay
-            else None
-            for pay, concentrated, part, scale in zip(
-                pays, concentrated, fine_parts, scales, strict=True
-            )
+            Next(part, counts=True, scale=scale) if pay else None
+            for pay, part, scale in zip(pays, parts, scales, strict=True)
         ]
 
     def _best_parts(
@@ -284,30 +273,19 @@ class Choices:
         ----------
         alone : whether the round will be at other cells, as many as there can be.
         """
-        before = (0.0, 0.0) if alone else (1 / pool.class_variance, 1 / pool.cell_variance)
         tried = [more for more in MORE_PARTS if more < left and (more or not alone)]
-        cells = 1 << (self.zoom_height if alone else pool.height)
-        width = self._width(pool.area)
-        variances = np.array(
-            [self._predicted(pool, width, before, more, left, cells, alone) for more in tried]
-        )
+        variances = np.array([self._predicted(pool, more, left, alone) for more in tried])
         best = np.argmin(variances, axis=0)
         if not alone:
             worthwhile = variances.min(axis=0) < WORTHWHILE**2 * variances[0]
             best = np.where(worthwhile, best, 0)
         return np.asarray(tried)[best], np.take_along_axis(variances, best[np.newaxis], axis=0)[0]
 
-    def _predicted(
-        self,
-        pool: Pooled,
-        width: Floats,
-        before: tuple[float, float],
-        more: int,
-        left: int,
-        cells: int,
-        alone: bool,
-    ) -> Floats:
-        """The AUC's variance after another round of some parts, shape (R,)."""
+    def _predicted(self, pool: Pooled, more: int, left: int, alone: bool) -> Floats:
+        """The AUC's variance after another round of ``more`` parts, shape (R,)."""
+        before = (0.0, 0.0) if alone else (1 / pool.class_variance, 1 / pool.cell_variance)
+        cells = 1 << (self.zoom_height if alone else pool.height)
+        width = self._width(pool.area)
         added = self.precisions(more) if more else (0.0, 0.0)
         by_class, by_cell = (1 / (a + b) for a, b in zip(before, added, strict=True))
         smaller, pairs = pool.smaller, np.prod(pool.sizes, axis=-1)

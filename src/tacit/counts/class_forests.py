@@ -146,7 +146,6 @@ def result_from_forests(
     """
     count = len(classes)
     variance = area_variance(made.areas, made.positives, made.negatives)
-    nothing = np.full(made.areas.value.shape[:-1], np.nan)
     single = made.areas.value.ndim == 1
     breakdown, withheld = None, ""
     if single:
@@ -162,8 +161,6 @@ def result_from_forests(
         value=made.areas.value.mean(axis=-1),
         privacy_error=np.sqrt(variance.sum(axis=-1)) / count,
         sampling_error=np.sqrt(made.areas.sampling_variance).mean(axis=-1),
-        positives=nothing,
-        negatives=nothing,
         approximation_error=np.sqrt(made.areas.cell_variance).mean(axis=-1),
         warnings=(SAMPLING_NOTE,) if single else (),
         breakdown=breakdown,
@@ -298,10 +295,8 @@ def _expected_error(
     made: ClassForests, positives: Floats, negatives: Floats, axis: ScoreAxis
 ) -> Estimate:
     """The calibration error debiased for noise, and its error by sampling (``debiased_ece``)."""
-    cells, depth = 1 << CALIBRATION_DEPTH, CALIBRATION_DEPTH
-    if positives.size < cells:
-        cells, depth = positives.size, positives.size.bit_length() - 1
-    weights = np.repeat(np.eye(cells), positives.size >> depth, axis=1)
+    cells = min(1 << CALIBRATION_DEPTH, positives.size)
+    weights = np.repeat(np.eye(cells), positives.size // cells, axis=1)
     variance = made.positives.noise.variance_of(weights, positives)
     both = variance + made.negatives.noise.variance_of(weights, negatives)
     bucket_positives, bucket_negatives = weights @ positives, weights @ negatives
@@ -309,18 +304,7 @@ def _expected_error(
     starts = np.arange(0, positives.size, positives.size // cells)
     scores = bucket_means(positives + negatives, axis.middles(positives.size), starts)
     buckets = Buckets(scores, bucket_positives, totals, variance, both)
-    # of classes each at least 0: else positives would vary more than all records
-    by_positives, by_negatives = (
-        np.maximum(each, 0.0) for each in (bucket_positives, bucket_negatives)
-    )
-    sampled = Buckets(
-        scores,
-        bucket_positives,
-        totals,
-        variance + by_positives,
-        both + by_positives + by_negatives,
-    )
-    noisy, whole = calibration.debiased_ece(buckets), calibration.debiased_ece(sampled)
+    noisy, whole = map(calibration.debiased_ece, (buckets, buckets.sampled()))
     hidden = _hidden_mean(positives + negatives, axis)
     sampling = math.sqrt(max(whole.standard_error**2 - noisy.standard_error**2, 0.0))
     return Estimate(noisy.value, noisy.standard_error, sampling, hidden).within(UNIT)

@@ -96,18 +96,11 @@ def borders_of(protocol: Any, pool: Pooled, height: int, concentrated: NDArray[n
         return with_edges(borders, wanted, spare, count)
     middle = np.array([protocol.middle_edge])
     place, even = base.positions(middle), np.arange(1, count + 1) / (count + 1)
-    sides = [
-        with_edges(
-            _thinned(borders[on(borders, middle)], count // 2),
-            wanted[on(wanted, middle)],
-            more,
-            count // 2,
-        )
-        for on, more in (
-            (np.less, base.scores(place * even)),
-            (np.greater, base.scores(place + (1 - place) * even)),
-        )
-    ]
+    below, above = base.scores(place * even), base.scores(place + (1 - place) * even)
+    sides = []
+    for on, more in ((np.less, below), (np.greater, above)):
+        own = _thinned(borders[on(borders, middle)], count // 2)
+        sides.append(with_edges(own, wanted[on(wanted, middle)], more, count // 2))
     return np.concatenate([sides[0], middle, sides[1]])
 
 

@@ -60,16 +60,10 @@ def sites_of(result: ServerResult, cells: ClientCells, axis: ScoreAxis) -> Sites
 
 def _figures(result: ServerResult, cells: ClientCells, axis: ScoreAxis) -> tuple[SiteFigure, ...]:
     reasons = _too_small(result)
+    known = result.within(AUC_FIGURE.limits).estimates()
     aucs = [
-        Estimate.absent(reason)
-        if reason
-        else Estimate(
-            float(result.value[index]),
-            float(result.privacy_error[index]),
-            float(result.sampling_error[index]),
-            float(np.broadcast_to(result.approximation_error, result.value.shape)[index]),
-        ).within(AUC_FIGURE.limits)
-        for index, reason in enumerate(reasons)
+        Estimate.absent(reason) if reason else auc
+        for reason, auc in zip(reasons, known, strict=True)
     ]
     figures = [SiteFigure.of("AUC", "log-odds", aucs)]
     if axis.unit in (units.PROBABILITY, units.LOG_ODDS):
@@ -90,20 +84,11 @@ def _too_small(result: ServerResult) -> list[str]:
 def _calibrations(cells: ClientCells, axis: ScoreAxis, reasons: list[str]) -> list[SiteFigure]:
     middles = axis.middles(cells.positives.shape[-1])
     odds = scipy.special.logit(middles) if axis.unit == units.PROBABILITY else middles
-    lines = [
-        None if reason else logistic.calibration_line(odds, positives, negatives, cells.variance)
-        for reason, positives, negatives in zip(
-            reasons, cells.positives, cells.negatives, strict=True
-        )
-    ]
-    return [
-        SiteFigure.of(
-            name,
-            "as it is",
-            [
-                Estimate.absent(reason or NO_LINE) if line is None else Estimate(*line[place])
-                for line, reason in zip(lines, reasons, strict=True)
-            ],
-        )
-        for place, name in enumerate((INTERCEPT, SLOPE))
-    ]
+    known = []
+    classes = zip(cells.positives, cells.negatives, strict=True)
+    for reason, counts in zip(reasons, classes, strict=True):
+        line = None if reason else logistic.calibration_line(odds, *counts, cells.variance)
+        absent = Estimate.absent(reason or NO_LINE)
+        known.append([absent, absent] if line is None else [Estimate(*each) for each in line])
+    named = zip((INTERCEPT, SLOPE), zip(*known, strict=True), strict=True)
+    return [SiteFigure.of(name, "as it is", estimates) for name, estimates in named]

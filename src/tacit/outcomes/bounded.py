@@ -32,18 +32,10 @@ import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.data.categories import check_names
 from tacit.outcomes import clipping, value_reports
-from tacit.protocol import audits, declared, releases
+from tacit.protocol import declared, releases
 from tacit.protocols.shared import counting
 from tacit.results.estimate import REACH, Estimate, Interval
-from tacit.results.parts import (
-    BandedCurve,
-    Breakdown,
-    Difference,
-    Part,
-    SiteFigure,
-    Sites,
-    difference,
-)
+from tacit.results.parts import BandedCurve, Breakdown, Part, SiteFigure, Sites
 from tacit.results.server_result import ServerResult
 
 CELLS, COUNTED = 10, 0.16
@@ -115,17 +107,17 @@ def sum_values(clients: tp.Clients, query: tp.Query) -> dict[str, Integers]:
 
 def _counts(protocol: BoundedMean, clients: tp.Clients) -> Integers:
     """Each client's counts, shape (G, cells, K)."""
-    groups, cells = protocol.shape
+    cells = protocol.cells
     cell = (protocol.values(clients) + 1) * (cells / 2)
-    place = protocol.group_of(clients) * cells + np.minimum(cell.astype(np.int64), cells - 1)
-    index = place * clients.count + clients.client_of_record
-    size = groups * cells * clients.count
-    return np.bincount(index, minlength=size).reshape(groups, cells, clients.count)
+    group = clipping.group_of(clients, protocol.group_names)
+    place = group * cells + np.minimum(cell.astype(np.int64), cells - 1)
+    return clipping.in_cells(place, protocol.shape, clients)
 
 
 def _totals(protocol: BoundedMean, clients: tp.Clients) -> Integers:
     """Each client's sums and numbers of records by group, shape (2, G, K)."""
-    inside = protocol.group_of(clients) == np.arange(protocol.shape[0])[:, np.newaxis]
+    group = clipping.group_of(clients, protocol.group_names)
+    inside = group == np.arange(protocol.shape[0])[:, np.newaxis]
     whole = protocol.whole(protocol.values(clients))
     return np.stack([clipping.by_client(inside * each, clients) for each in (whole, np.int64(1))])
 
@@ -286,13 +278,9 @@ class BoundedMean(clipping.BoundedValues):
     record_columns: ClassVar[Mapping[str, str]] = {"value": "score"}
     replicated_fields = (ORIGIN,)
     categories_setting = "group_names"
-    law_settings: ClassVar[audits.Configurations] = {
-        "bounded": {"bounds": (0.0, 1.0), "epsilon": 200.0},
-        "bounded-each": {"bounds": (0.0, 1.0), "trust": tp.Each.word, "epsilon": 200.0},
-        "bounded-exact": {"bounds": (0.0, 1.0), "trust": tp.ExactSum.word, "epsilon": None},
-        "bounded-local": {"bounds": (0.0, 1.0), "trust": tp.Local.word},
+    law_settings = clipping.law_settings("bounded", 200.0, bounds=(0.0, 1.0)) | {
+        "bounded-local": {"bounds": (0.0, 1.0), "trust": tp.Local.word}
     }
-    """Noise that leaves few records a figure."""
     audit_settings = (
         {"bounds": (0.0, 1.0), "cells": 2},
         {"bounds": (0.0, 1.0), "cells": 2, "trust": tp.Each.word},
@@ -339,14 +327,6 @@ class BoundedMean(clipping.BoundedValues):
             inexact="reports are debiased all the same", unmeasured_loss=declared.NO_REPORTS
         )
 
-    @classmethod
-    def error_cases(cls: Any) -> Mapping[str, tp.ErrorCase]:
-        """Both trust models with noise."""
-        return {
-            "bounded": tp.ErrorCase(cls((0.0, 1.0), 1.0), noticed=True),
-            "bounded-each": tp.ErrorCase(cls((0.0, 1.0), 1.0, tp.Each()), noticed=True),
-        }
-
     @property
     def needs_second_values(self) -> bool:
         """Of a difference."""
@@ -381,10 +361,6 @@ class BoundedMean(clipping.BoundedValues):
         """Scaled values in the figure's own units."""
         low, high = self.limits
         return np.asarray(low + (high - low) * (scaled + 1) / 2)
-
-    def group_of(self, clients: tp.Clients) -> Integers:
-        """The group of every record."""
-        return clipping.group_of(clients, self.group_names)
 
     def exact(self, clients: tp.Clients) -> float:
         """The exact mean of the clipped values, which is not private."""
@@ -449,25 +425,31 @@ class BoundedMean(clipping.BoundedValues):
         self, made: Received, noise: Noise, origins: Floats, numbers: releases.Sums
     ) -> ServerResult:
         """The mean, and in a single run what else follows."""
-        means = Means.of(made.cells, made.sums, origins, noise)
-        width = (self.limits[1] - self.limits[0]) / 2
         one_draw = origins.shape[-1] == 1 and numbers.noises <= 1
-        unknown = np.full_like(means.value, np.nan)
-        result = ServerResult(
+        result = self._result(Means.of(made.cells, made.sums, origins, noise), one_draw)
+        if result.value.ndim or result.withheld:
+            return result
+        return replace(result, breakdown=self._breakdown(made, noise, origins))
+
+    def _result(self, means: Means, one_draw: bool = False) -> ServerResult:
+        """Means in the figure's own units, or why there is no single one.
+
+        Parameters
+        ----------
+        means : of scaled values.
+        one_draw : whether one draw of noise is in their sum.
+        """
+        width, few = (self.limits[1] - self.limits[0]) / 2, ""
+        if not means.value.ndim and math.isnan(means.value):
+            few = clipping.few_records(float(means.records), float(means.records_error))
+        return ServerResult(
             self.on_scale(means.value),
             width * means.privacy,
             width * means.sampling,
-            unknown,
-            unknown,
             limits=self.limits,
+            withheld=few,
             laplace_error=width * means.laplace if one_draw else 0.0,
         )
-        if means.value.ndim:
-            return result
-        if math.isnan(means.value):
-            few = clipping.few_records(float(means.records), float(means.records_error))
-            return replace(result, withheld=few)
-        return replace(result, breakdown=self._breakdown(made, noise, origins))
 
     def _sites(
         self, counts: releases.Sums, numbers: releases.Sums, origins: Floats
@@ -476,8 +458,7 @@ class BoundedMean(clipping.BoundedValues):
         if not isinstance(self.trust, tp.Each):
             return None
         made, noise = self._received(counts.by_client(), numbers.by_client(), origins)
-        means = Means.of(made.cells, made.sums, origins, noise)
-        each = [self._estimate(Means(*one)) for one in zip(*means, strict=True)]
+        each = self._result(Means.of(made.cells, made.sums, origins, noise)).estimates()
         return Sites(lambda: (SiteFigure.of(MEAN, "as it is", each),))
 
     def _breakdown(self, made: Received, noise: Noise, origins: Floats) -> Breakdown:
@@ -491,35 +472,16 @@ class BoundedMean(clipping.BoundedValues):
             self._part(name, made.of(group), noise, origins[[group]])
             for group, name in enumerate(self.group_names)
         )
-        given = [part for part in parts if part.figures]
         apart = (self.limits[0] - self.limits[1], self.limits[1] - self.limits[0])
-        differences = tuple(
-            Difference(
-                MEAN,
-                other.name,
-                given[0].name,
-                difference(other.figures[MEAN], given[0].figures[MEAN], apart),
-            )
-            for other in given[1:]
-        )
         curves = {"distribution": known.curve}
-        return Breakdown("group" if parts else "", parts, overall, differences, curves)
+        whole = Breakdown("group" if parts else "", parts, overall, curves=curves)
+        return whole.with_differences({MEAN: ""}, apart)
 
     def _part(self, name: str, made: Received, noise: Noise, origins: Floats) -> Part:
         """One group's mean; none where too few records are in it."""
-        means = Means.of(made.cells, made.sums, origins, noise)
-        if math.isnan(means.value):
-            few = clipping.few_records(float(means.records), float(means.records_error))
-            return Part(name, math.nan, math.nan, {}, few)
-        return Part(name, math.nan, math.nan, {MEAN: self._estimate(means)})
-
-    def _estimate(self, means: Means) -> Estimate:
-        """A mean in the figure's own units."""
-        width = (self.limits[1] - self.limits[0]) / 2
-        value, privacy, sampling = map(
-            float, (self.on_scale(means.value), width * means.privacy, width * means.sampling)
-        )
-        return Estimate(value, privacy, sampling).within(self.limits)
+        result = self._result(Means.of(made.cells, made.sums, origins, noise))
+        figures = {} if result.withheld else {MEAN: result.estimate()}
+        return Part(name, math.nan, math.nan, figures, result.withheld)
 
     def _quantile(self, known: Distribution, share: float) -> Estimate:
         """The value below which this part of the records lies, with intervals by inversion.

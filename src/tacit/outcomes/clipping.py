@@ -8,8 +8,8 @@ the nearest bound, record by record, so that neighbouring records stay neighbour
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -19,7 +19,7 @@ import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.counts import influence
 from tacit.protocol import releases
-from tacit.protocols.shared.declared import COUNTED
+from tacit.protocols.shared.declared import forest_model
 from tacit.results.figure import CLEAR_CLASS_SIZE_IN_ERRORS
 
 UNIT_BITS, EXACT_BITS = 29, 36
@@ -85,6 +85,15 @@ class BoundedValues(tp.Protocol):
             made.append(tp.Family(protocols, (trust,), cls.given_up, metric))
         return made
 
+    @classmethod
+    def error_cases(cls: Any) -> Mapping[str, tp.ErrorCase]:
+        """Both trust models with noise, at epsilon 1."""
+        return {
+            name: tp.ErrorCase(cls(**{**settings, "epsilon": 1.0}), noticed=True)
+            for name, settings in cls.law_settings.items()
+            if settings.get("trust", tp.SecureSum.word) in (tp.SecureSum.word, tp.Each.word)
+        }
+
     @property
     def guarantee(self) -> tp.Cost:
         """Epsilon for one record; nothing is protected by exact sums."""
@@ -147,17 +156,33 @@ class BoundedValues(tp.Protocol):
         """How many values are outside the bounds."""
         low, high = self.bounds
 
-        def beyond(batch: tp.Clients) -> Integers:
+        def beyond(batch: tp.Clients) -> int:
             second = batch.second if self.bounds_second else None
             values = np.append(batch.scores, [] if second is None else second)
-            return np.atleast_1d(np.count_nonzero((values < low) | (values > high)))
+            return np.count_nonzero((values < low) | (values > high))
 
-        outside = int(clients.added(beyond)[0])
+        outside = counted(clients, beyond)
         if outside:
             yield (
                 f"{outside:,} values are outside the bounds {low:g} and {high:g}, and are taken as "
                 "the nearest of these: give bounds that hold all values there can be"
             )
+
+
+def law_settings(case: str, epsilon: float, **settings: Any) -> dict[str, Mapping[str, Any]]:
+    """The settings that the laws take: noisy sums of all clients and of each, and exact sums.
+
+    Parameters
+    ----------
+    case : its name.
+    epsilon : at which noise leaves few records a figure.
+    settings : the others.
+    """
+    return {
+        case: {**settings, "epsilon": epsilon},
+        f"{case}-each": {**settings, "epsilon": epsilon, "trust": tp.Each.word},
+        f"{case}-exact": {**settings, "epsilon": None, "trust": tp.ExactSum.word},
+    }
 
 
 SHAPE_CELLS = 10_000
@@ -224,6 +249,18 @@ def by_client(numbers: Integers, clients: tp.Clients) -> Integers:
     return np.diff(below[..., clients.offsets], axis=-1)
 
 
+def in_cells(place: Integers, shape: tuple[int, ...], clients: tp.Clients) -> Integers:
+    """Each client's records in every cell, shape (*shape, K); ``place`` is by record, flat."""
+    index = place * clients.count + clients.client_of_record
+    size = math.prod(shape) * clients.count
+    return np.bincount(index, minlength=size).reshape(*shape, clients.count)
+
+
+def counted(clients: tp.Clients, number: Callable[[tp.Clients], int]) -> int:
+    """What a number of each batch of records comes to over all of them."""
+    return int(clients.added(lambda batch: np.atleast_1d(number(batch)))[0])
+
+
 def units_of(totals: Integers, reach: Any, field: releases.Released, query: tp.Query) -> Integers:
     """Each client's sums as a field is released, of all clients or of each as the query asks.
 
@@ -266,5 +303,4 @@ def summed_model(settings: Mapping[str, Any], summed: str, published: str) -> tp
     summed : what the server sees, for "of all clients together: ...".
     published : what every client sees of the others.
     """
-    model = COUNTED[tp.Trust.of(str(settings.get("trust", tp.SecureSum.word)))]
-    return replace(model, server=model.server.format(summed), others=published)
+    return forest_model(settings, summed, dict.fromkeys(tp.Trust, published))

@@ -34,7 +34,7 @@ import tacit.protocol as tp
 from tacit.arrays import Floats, Integers
 from tacit.counts import influence
 from tacit.outcomes import clipping
-from tacit.protocol import audits, releases
+from tacit.protocol import releases
 from tacit.results.estimate import REACH, Estimate
 from tacit.results.parts import BandedCurve, Breakdown
 from tacit.results.server_result import ServerResult
@@ -286,23 +286,10 @@ class RegressionError(clipping.BoundedValues):
     needs_second_values = True
     trusts = (tp.Trust.SECURE_SUM, tp.Trust.EACH, tp.Trust.EXACT_SUM)
     record_columns: ClassVar[Mapping[str, str]] = {"prediction": "score", "outcome": "second"}
-    law_settings: ClassVar[audits.Configurations] = {
-        "regression": {"bounds": (0.0, 1.0), "epsilon": 200.0},
-        "regression-each": {"bounds": (0.0, 1.0), "trust": tp.Each.word, "epsilon": 200.0},
-        "regression-exact": {"bounds": (0.0, 1.0), "trust": tp.ExactSum.word, "epsilon": None},
-    }
-    """Noise that leaves few records a figure."""
+    law_settings = clipping.law_settings("regression", 200.0, bounds=(0.0, 1.0))
     law_traits = tp.LawTraits(tolerance=1e-6)
     """Sums are rounded once to units."""
     audit_settings = ({"bounds": (0.0, 1.0)}, {"bounds": (0.0, 1.0), "trust": tp.Each.word})
-
-    @classmethod
-    def error_cases(cls: Any) -> Mapping[str, tp.ErrorCase]:
-        """Both trust models with noise."""
-        return {
-            "regression": tp.ErrorCase(cls((0.0, 1.0), 1.0), noticed=True),
-            "regression-each": tp.ErrorCase(cls((0.0, 1.0), 1.0, tp.Each()), noticed=True),
-        }
 
     @property
     def released(self) -> Mapping[str, releases.Released]:
@@ -361,10 +348,7 @@ class RegressionError(clipping.BoundedValues):
         powers, variances = _scaled(sums)
         main = Figures(self, powers, variances)
         value, privacy, sampling = main.of(CATALOGUE[MAE])
-        unknown = np.full_like(value, np.nan)
-        result = ServerResult(
-            value, privacy, sampling, unknown, unknown, limits=(0.0, 2 * self.half)
-        )
+        result = ServerResult(value, privacy, sampling, limits=(0.0, 2 * self.half))
         if value.ndim:
             return result
         if math.isnan(value):

@@ -22,8 +22,8 @@ from tacit.privacy.bounded import GridReport, PointMasses, tailored_report
 from tacit.protocol import devices
 from tacit.results.server_result import ServerResult
 
-EVEN = 64
-"""Points of the even distribution for which reports are tailored."""
+EVEN = PointMasses((np.arange(64) + 0.5) / 64, np.full(64, 1 / 64))
+"""Numbers that are even over [0, 1], for which reports are tailored."""
 
 KNOWN = 3.0
 """Standard errors of the estimated variance of values below which it is not known."""
@@ -35,12 +35,7 @@ LEAST_REPORTS = 30
 @lru_cache(maxsize=64)
 def report_at(epsilon: float) -> GridReport:
     """The report of a number in [0, 1]."""
-    return tailored_report(epsilon, even())
-
-
-def even() -> PointMasses:
-    """Numbers that are even over [0, 1]."""
-    return PointMasses((np.arange(EVEN) + 0.5) / EVEN, np.full(EVEN, 1 / EVEN))
+    return tailored_report(epsilon, EVEN)
 
 
 @tp.step(cost=lambda clients, query, state: query.protocol.guarantee)
@@ -82,9 +77,8 @@ def stated_error(protocol: Any, shares: Floats, records: int) -> float:
 def _result(protocol: Any, report: GridReport, counts: Floats) -> ServerResult:
     """The mean with its errors, from how often each report came, shape (..., outputs)."""
     records = counts.sum(axis=-1)
-    if np.any(records < LEAST_REPORTS):
-        records = np.where(records < LEAST_REPORTS, np.nan, records)
-    values, table = report.values(even()), report.window.probabilities
+    records = np.where(records < LEAST_REPORTS, np.nan, records)
+    values, table = report.values(EVEN), report.window.probabilities
     mean = counts @ values / records
     # per record: what reporting adds, as an unbiased function of its report
     added = np.linalg.lstsq(table, table @ values**2 - report.grid**2, rcond=None)[0]
@@ -94,14 +88,11 @@ def _result(protocol: Any, report: GridReport, counts: Floats) -> ServerResult:
     error = np.sqrt((counts @ squares**2 / records - second**2) / records)
     spread = np.where(second - mean**2 > KNOWN * error, second - mean**2, np.nan)
     low, high = protocol.limits
-    unknown = np.full_like(mean, np.nan)
     sampling = np.sqrt(spread / records)
     return ServerResult(
         low + (high - low) * mean,
         (high - low) * np.sqrt(privacy / records),
         (high - low) * sampling,
-        unknown,
-        unknown,
         limits=protocol.limits,
         withheld="" if np.all(records > 0) else "not enough signal: too few records",
     )

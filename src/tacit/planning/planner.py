@@ -154,13 +154,15 @@ def _candidates(
 ) -> tuple[Candidate, ...]:
     """The candidates for a metric, by rank; with what a target takes, or where none is feasible."""
     known = list(_predicted(trust, scenario, metric, shapes))
-    if target is not None or not any(candidate.feasible for _, candidate in known):
-        compared = shapes[:COMPARED_SHAPES]
-        known = [
-            (family, _with_target(family, candidate, scenario, compared, target))
-            for family, candidate in known
-        ]
-    return tuple(sorted((candidate for _, candidate in known), key=rank))
+    candidates = [candidate for _, candidate in known]
+    if target is not None or not any(candidate.feasible for candidate in candidates):
+        for index, (family, each) in enumerate(known):
+            aim = each.forecast.max_error if target is None else target
+            compared = shapes[:COMPARED_SHAPES]
+            search = searching.Search(family, each.protocol, scenario, compared, aim)
+            needs = search.smallest_epsilon(), search.fewest_records()
+            candidates[index] = replace(each, smallest_epsilon=needs[0], fewest_records=needs[1])
+    return tuple(sorted(candidates, key=rank))
 
 
 def _others(trust: str, scenario: Scenario, shapes: tuple[Shape, ...]) -> tuple[Candidate, ...]:
@@ -182,34 +184,15 @@ def _predicted(
         forecasts = [family.forecast(protocol, scenario, shape) for shape in shapes]
         if not any(forecast is NO_FORECAST for forecast in forecasts):
             errors = [forecast.error for forecast in forecasts]
-            yield (
-                family,
-                Candidate(
-                    protocol,
-                    forecasts[0],
-                    (min(errors), max(errors)),
-                    protocol.traffic(scenario),
-                    family.given_up,
-                    family.metric.title,
-                ),
+            candidate = Candidate(
+                protocol,
+                forecasts[0],
+                (min(errors), max(errors)),
+                protocol.traffic(scenario),
+                family.given_up,
+                family.metric.title,
             )
-
-
-def _with_target(
-    family: Family,
-    candidate: Candidate,
-    scenario: Scenario,
-    shapes: tuple[Shape, ...],
-    target: float | None,
-) -> Candidate:
-    """The candidate with what it takes to reach the target, or to say anything."""
-    aim = candidate.forecast.max_error if target is None else target
-    search = searching.Search(family, candidate.protocol, scenario, shapes, aim)
-    return replace(
-        candidate,
-        smallest_epsilon=search.smallest_epsilon(),
-        fewest_records=search.fewest_records(),
-    )
+            yield family, candidate
 
 
 POSITIVE_FRACTION = 0.1

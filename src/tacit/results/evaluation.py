@@ -172,7 +172,7 @@ class Evaluation:
         >>> round(result.measures.by_name["prevalence"].value, 4)
         0.25
         """
-        return Measures.of(self._known_histogram, self.decisions)
+        return Measures(self._known_histogram, self.decisions)
 
     def drift(self, earlier: Evaluation) -> ReleaseDrift:
         """How far the scores moved since an earlier release, less what noise adds.

@@ -132,6 +132,23 @@ class Breakdown:
     differences: tuple[Difference, ...] = ()
     curves: Mapping[str, BandedCurve] = field(default_factory=dict)
 
+    def with_differences(
+        self, called: Mapping[str, str], limits: tuple[float, float] = (-1.0, 1.0)
+    ) -> Breakdown:
+        """The breakdown with every part's figures less those of the first part that has some.
+
+        Parameters
+        ----------
+        called : the figures, and what the difference of each is called.
+        limits : the least and the largest difference that there can be.
+        """
+        known, made = [part for part in self.parts if part.figures], []
+        for other in known[1:]:
+            for figure, title in called.items():
+                apart = difference(other.figures[figure], known[0].figures[figure], limits)
+                made.append(Difference(figure, other.name, known[0].name, apart, title))
+        return replace(self, differences=tuple(made))
+
     def __getitem__(self, name: str) -> Part:
         """The part of this name.
 

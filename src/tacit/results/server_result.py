@@ -29,7 +29,7 @@ class ServerResult:
     ----------
     value : the estimated AUC, shape () or (R,); NaN where the noise left no signal.
     privacy_error, sampling_error, approximation_error : standard deviations, same shape.
-    positives, negatives : the estimated class sizes, same shape.
+    positives, negatives : the estimated class sizes, same shape; NaN where none are estimated.
     positives_error : the standard deviation of ``positives`` by privacy noise.
     bias : how far the value is expected to lie above the exact figure, same shape.
     half_range : the largest distance of the exact figure from the value, where it is known for
@@ -53,8 +53,8 @@ class ServerResult:
     value: Floats
     privacy_error: Floats
     sampling_error: Floats
-    positives: Floats
-    negatives: Floats
+    positives: Floats | float = np.nan
+    negatives: Floats | float = np.nan
     positives_error: Floats | float = 0.0
     approximation_error: Floats | float = 0.0
     bias: Floats | float = 0.0
@@ -145,6 +145,14 @@ class ServerResult:
             bounds = f"{low:.2f} to {high:.2f}"
             return f"no figure: the 95 % interval (these records), {bounds}, holds no {self._kind}"
         return None
+
+    def estimates(self) -> list[Estimate]:
+        """The figures of several parties, shape (K,), each cut to what it can be."""
+        columns = self.value, self.privacy_error, self.sampling_error, self.approximation_error
+        rows = zip(
+            *(np.ravel(each).tolist() for each in np.broadcast_arrays(*columns)), strict=True
+        )
+        return [Estimate(*row).within(self.limits) for row in rows]
 
     def _raw_estimate(self) -> Estimate:
         """The estimate as it came."""

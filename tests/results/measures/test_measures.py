@@ -141,7 +141,7 @@ def test_a_rate_of_one_is_not_certain_about_the_population() -> None:
 
 def test_a_border_in_two_cells_counts_both() -> None:
     """A group that begins and ends inside cells has the errors of both."""
-    view = Measures.of(
+    view = Measures(
         known(tacit.evaluate(clients(), tacit.ScoreHistogram("exact-sum")).histogram)
     ).view
     view = view.merged(64)
@@ -214,8 +214,8 @@ def test_a_line_needs_ends_that_stand_out_from_noise() -> None:
 def test_thresholds_are_probabilities() -> None:
     histogram = known(released(0).histogram)
     with pytest.raises(ValueError, match="a threshold must be between 0 and 1, got 1"):
-        Measures.of(histogram, (1.0,))
-    chosen = Measures.of(histogram, (0.15,))
+        Measures(histogram, (1.0,))
+    chosen = Measures(histogram, (0.15,))
     assert "net_benefit_at_0.15" in chosen.by_name
     assert "net benefit at probability 0.15" in dict(chosen.to_rows())
 

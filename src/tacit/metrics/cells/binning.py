@@ -181,6 +181,16 @@ class Buckets:
             2 * variance,
         )
 
+    def sampled(self) -> Buckets:
+        """The buckets with the variance of drawing their records added, as Poisson counts.
+
+        Of classes each at least 0: else positives would vary more than all records.
+        """
+        positives = np.maximum(self.positives, 0.0)
+        both = positives + np.maximum(self.totals - self.positives, 0.0)
+        variances = self.positive_variance + positives, self.total_variance + both
+        return Buckets(self.predicted, self.positives, self.totals, *variances)
+
     @property
     def reliable(self) -> NDArray[np.bool_]:
         """Which buckets' totals are positive and ``MIN_SIGNAL`` standard deviations above noise."""

@@ -291,15 +291,10 @@ def _below(counts: Floats) -> Floats:
     return np.concatenate([0 * counts[..., :1], np.cumsum(counts, axis=-1)], axis=-1)
 
 
-def _middles(corners: Floats) -> Floats:
-    """Means of corners of cells."""
-    rows = (corners[..., 1:, :] + corners[..., :-1, :]) / 2
-    return np.asarray((rows[..., 1:] + rows[..., :-1]) / 2)
-
-
 def _by_cell(corners: Floats) -> Floats:
     """Values at corners, shape (..., 2, n + 1, R + 1), as means by count, (..., 2 n + 1, R)."""
-    lost, events = _middles(corners[..., 0, :, :]), _middles(corners[..., 1, :, :])
+    rows = (corners[..., 1:, :] + corners[..., :-1, :]) / 2
+    lost, events = np.moveaxis((rows[..., 1:] + rows[..., :-1]) / 2, -3, 0)
     last = corners[..., 0, -1:, :]
     return np.concatenate([events, lost, (last[..., 1:] + last[..., :-1]) / 2], axis=-2)
 

@@ -19,8 +19,8 @@ import tacit.protocol as tp
 from tacit.data.categories import check_names
 from tacit.outcomes import clipping
 from tacit.outcomes.survival import figures, rounds
-from tacit.outcomes.survival.tables import CONCORDANCE, Told, estimates_of
-from tacit.protocol import audits, releases
+from tacit.outcomes.survival.tables import CONCORDANCE, Told
+from tacit.protocol import releases
 from tacit.protocol.scenario import Traffic, measured_traffic
 from tacit.protocols.shared import counting
 from tacit.results.parts import SiteFigure, Sites
@@ -108,12 +108,7 @@ class TimeToEvent(clipping.BoundedValues):
     record_columns: ClassVar[Mapping[str, str]] = {"time": "second", "event": "label"}
     replicated_fields = (rounds.INFLUENCES,)
     categories_setting = "group_names"
-    law_settings: ClassVar[audits.Configurations] = {
-        "time-to-event": {"until": 1.0, "epsilon": 50.0},
-        "time-to-event-each": {"until": 1.0, "trust": tp.Each.word, "epsilon": 50.0},
-        "time-to-event-exact": {"until": 1.0, "trust": tp.ExactSum.word, "epsilon": None},
-    }
-    """Noise that leaves few records a figure."""
+    law_settings = clipping.law_settings("time-to-event", 50.0, until=1.0)
     law_traits = tp.LawTraits(
         inexact="cells hide the order of records within them",
         loose="a record's influence is seldom the largest",
@@ -171,21 +166,17 @@ class TimeToEvent(clipping.BoundedValues):
     def doubts(self, clients: tp.Clients) -> Iterator[str]:
         """How many risks are outside the bounds, and times below 0."""
         yield from super().doubts(clients)
-        early = int(
-            clients.added(
-                lambda batch: np.atleast_1d(np.count_nonzero(np.asarray(batch.second) < 0))
-            )[0]
+        early = clipping.counted(
+            clients, lambda batch: np.count_nonzero(np.asarray(batch.second) < 0)
         )
         if early:
             yield f"{early:,} times are below 0, and are taken as 0: count times from the start"
 
-        distinct = clients.added(
-            lambda batch: np.atleast_1d(np.unique(rounds.times_of(batch)).size)
-        )
+        distinct = clipping.counted(clients, lambda batch: np.unique(rounds.times_of(batch)).size)
         most = min(FEW, clients.records / 10)
-        if self.step is None and clients.records > FEW and distinct[0] < most:
+        if self.step is None and clients.records > FEW and distinct < most:
             yield (
-                f"there are only {distinct[0]:,} different times: name of what number they are "
+                f"there are only {distinct:,} different times: name of what number they are "
                 "multiples, step, or the figures are a little off"
             )
 
@@ -250,7 +241,7 @@ class TimeToEvent(clipping.BoundedValues):
         until, name = self._until(counted), self.division or self._division(counted)
         if until is None:
             blank = np.full(counted[rounds.RECORDS].shape[:-1], np.nan)
-            return ServerResult(blank, blank, blank, blank, blank, withheld=NO_UNTIL)
+            return ServerResult(blank, blank, blank, withheld=NO_UNTIL)
         asked: dict[str, Any] = {rounds.UNTIL: until, rounds.DIVISION: name}
         tables = yield from tp.ask(rounds.count_times, self, clients, asked)
         counting.check_the_same_number(counted.answered, tables.answered)
@@ -300,5 +291,5 @@ class TimeToEvent(clipping.BoundedValues):
         """The concordance of every client that released its own tables."""
         if not isinstance(self.trust, tp.Each):
             return None
-        each = estimates_of(Told.of_sums(self, grid, tables.by_client()).concordance())
+        each = Told.of_sums(self, grid, tables.by_client()).concordance().estimates()
         return Sites(lambda: (SiteFigure.of(CONCORDANCE, "log-odds", each),))

@@ -9,7 +9,6 @@ theorem 3.6).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -239,17 +238,10 @@ def tables_of(clients: tp.Clients, query: tp.Query) -> tuple[releases.Fields, di
     }
 
 
-def _in_cells(index: Integers, shape: tuple[int, ...], clients: tp.Clients) -> Integers:
-    """How many of each client's records have each index, shape (*shape, K)."""
-    place = index * clients.count + clients.client_of_record
-    size = math.prod(shape) * clients.count
-    return np.bincount(place, minlength=size).reshape(*shape, clients.count)
-
-
 def _spans(clients: tp.Clients) -> Integers:
     """How many times of each client lie in each cell with these ends, shape (B, K)."""
     cell = np.minimum(np.searchsorted(SPANS, times_of(clients)), SPANS.size - 1)
-    return _in_cells(cell, SPANS.shape, clients)
+    return clipping.in_cells(cell, SPANS.shape, clients)
 
 
 def _risks(protocol: TimeToEvent, clients: tp.Clients, grid: Grid) -> tuple[Integers, Floats]:
@@ -268,7 +260,7 @@ def _counts(
     index = index + grid.times(clients, not joint)
     if joint:
         index = index * shape[2] + _risks(protocol, clients, grid)[0]
-    return _in_cells(index, shape, clients)
+    return clipping.in_cells(index, shape, clients)
 
 
 def _weights(protocol: TimeToEvent, grid: Grid, clients: tp.Clients) -> Integers:

@@ -75,13 +75,6 @@ def banded(
     return BandedCurve(across, up, places, *band)
 
 
-def estimates_of(result: ServerResult) -> list[Estimate]:
-    """The concordances of several results, shape (K,)."""
-    columns = result.value, result.privacy_error, result.sampling_error, result.approximation_error
-    rows = np.stack([np.ravel(each) for each in columns], axis=1).tolist()
-    return [Estimate(a, b, c, d).within((0.0, 1.0)) for a, b, c, d in rows]
-
-
 def _worth_in_cells(value: Floats | float, part: Floats) -> Floats:
     """What the order of pairs in one cell may be worth, where such are this part of all pairs."""
     return np.asarray(np.maximum(np.abs(value - 1 / 2), WORTH) * np.minimum(4 * part**2, part / 2))
@@ -264,10 +257,7 @@ class Told:
         none = (pairs <= 1) | (pairs < CLEAR * error)
         few, none = none, none | (shared > MOST_SHARED)
         value, privacy = np.where(none, np.nan, value), np.where(none, np.nan, privacy)
-        unknown = np.full_like(value, np.nan)
-        result = ServerResult(
-            value, privacy, drawn, unknown, unknown, approximation_error=hidden, limits=(0.0, 1.0)
-        )
+        result = ServerResult(value, privacy, drawn, approximation_error=hidden, limits=(0.0, 1.0))
         if value.ndim or not none:
             return result
         estimated = f"{float(pairs):.0f} pairs of an event and a later record"
@@ -305,7 +295,7 @@ class Told:
             own = self.of(group)
             found, lines = own._survival(f", {name}")
             made = own.concordance()
-            found = {CONCORDANCE: estimates_of(made)[0], **found}
+            found = {CONCORDANCE: made.estimates()[0], **found}
             parts.append(Part(name, math.nan, math.nan, found, made.withheld))
             curves |= lines
         by = "group" if names else ""
@@ -400,10 +390,8 @@ class Told:
 
     def _calibration(self, horizon: float, end: int, middles: Floats) -> dict[str, BandedCurve]:
         """Events by a horizon in groups of risks, by Kaplan-Meier, and those predicted."""
-        found, early = (
-            list[tuple[float, Estimate]](),
-            self.grid.spread(self.protocol.step, False)[0],
-        )
+        found = list[tuple[float, Estimate]]()
+        early = self.grid.spread(self.protocol.step, False)[0]
         for cells in np.array_split(np.arange(middles.size), RISK_GROUPS):
             table = self.pooled[1][:, cells]
             left = np.concatenate([table[end : self.grid.cells], table[self.grid.cells + end :]])

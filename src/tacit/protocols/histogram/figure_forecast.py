@@ -246,12 +246,12 @@ def population_measure(shape: Shape, positive_fraction: float, metric: Metric) -
     fine = np.stack(fractions) * parts[:, np.newaxis]
     exact = trees.TreeNoise(np.zeros(MEASURED_CELLS.bit_length() + 1))
     histogram = Histogram(fine, exact, 1, 1, ScoreAxis(named_scale(PROBABILITY)))
-    return Measures.of(histogram, metric.decisions).named(metric.name).value
+    return Measures(histogram, metric.decisions).named(metric.name).value
 
 
 def _measure_forecast(histogram: Histogram, metric: Metric, exact: float, smaller: int) -> Forecast:
     """The stated errors of a measure at the expected counts, and what its cells miss."""
-    measure = Measures.of(histogram, metric.decisions).named(metric.name)
+    measure = Measures(histogram, metric.decisions).named(metric.name)
     if not (measure.given and math.isfinite(exact)):
         return Forecast(math.inf)
     # what cells' width adds is the bias here, since the shape is known
@@ -267,7 +267,7 @@ def _measure_forecast(histogram: Histogram, metric: Metric, exact: float, smalle
 
 def _separation_forecast(histogram: Histogram, shape: Shape, smaller: int) -> Forecast:
     """Of the classes' largest difference, whose records' own place of the largest moves as well."""
-    measures = Measures.of(histogram)
+    measures = Measures(histogram)
     if not measures.named(SEPARATION).given:
         return Forecast(math.inf)
     error, bias = separation_error(measures.view, shape)
@@ -293,7 +293,7 @@ def distance_forecast(
     metric : the distance.
     smaller : the size of the smaller class.
     """
-    if not Measures.of(expected).named(metric.name).given:
+    if not Measures(expected).named(metric.name).given:
         return Forecast(math.inf)
 
     def imitated(histogram: Histogram) -> float:

@@ -30,7 +30,7 @@ from tacit.results.curves.curve import UNIT
 from tacit.results.curves.score_axis import ScoreAxis
 from tacit.results.figure import class_too_small, is_class_too_small
 from tacit.results.measures.catalogue import rates_at
-from tacit.results.parts import Breakdown, Difference, Part, difference
+from tacit.results.parts import Breakdown, Part
 
 TRUE_POSITIVES, FALSE_POSITIVES = "true positive rate", "false positive rate"
 PRECISION = "positive predictive value"
@@ -161,19 +161,7 @@ class GroupedHistogram(ScoreHistogram):
             )
             for name, each in zip(self.group_names, leaves, strict=True)
         )
-        known = [part for part in parts if part.figures]
-        differences = tuple(
-            Difference(
-                figure,
-                other.name,
-                known[0].name,
-                difference(other.figures[figure], known[0].figures[figure]),
-                called,
-            )
-            for other in known[1:]
-            for figure, called in CALLED.items()
-        )
-        return Breakdown("group", parts, {}, differences)
+        return Breakdown("group", parts).with_differences(CALLED)
 
     law_settings: ClassVar[audits.Configurations] = {
         "groups-exact": {"trust": tp.Trust.EXACT_SUM.value, "epsilon": None, "height": 7},

@@ -197,11 +197,9 @@ class Histogram:
         if not self.states_probabilities:
             return cal.DebiasedError(math.nan, math.nan)
         cells = self.cells
-        positives, negatives = np.maximum(cells.positives, 0.0), np.maximum(cells.negatives, 0.0)
-        variances = cells.variance + positives, 2 * cells.variance + positives + negatives
-        return cal.debiased_ece(
-            binning.Buckets(cells.predicted, cells.positives, cells.totals, *variances)
-        )
+        variances = cells.variance, 2 * cells.variance
+        buckets = binning.Buckets(cells.predicted, cells.positives, cells.totals, *variances)
+        return cal.debiased_ece(buckets.sampled())
 
     def to_dict(self) -> dict[str, Any]:
         """The curves and figures as plain numbers and lists."""

@@ -45,12 +45,10 @@ def decision_curve(view: figures.CellView) -> Columns:
     A net benefit is at most the prevalence, that of treating just the positives. Where a band is
     wider than that, it says nothing, and its points are absent.
     """
+    makers = {"net_benefit": catalogue.benefit_at, "treat_all": catalogue.benefit_of_all}
     of_scores, of_all = (
         _banded(view, name, partial(make, points=BENEFIT_POINTS), figures.BENEFIT)
-        for name, make in (
-            ("net_benefit", catalogue.benefit_at),
-            ("treat_all", catalogue.benefit_of_all),
-        )
+        for name, make in makers.items()
     )
     share = np.asarray(functional.prevalence(view.counts).value).item()
     shown = of_scores["net_benefit_high"] - of_scores["net_benefit_low"] <= share
@@ -146,25 +144,19 @@ class Measures(Mapping[str, est.Estimate]):
     ----------
     histogram : both classes' counts.
     thresholds : the probabilities at which figures of a decision are given.
+
+    Raises
+    ------
+    ValueError : for a threshold outside (0, 1).
     """
 
     histogram: Histogram
     thresholds: tuple[float, ...] = catalogue.THRESHOLDS
 
-    @classmethod
-    def of(
-        cls, histogram: Histogram, thresholds: tuple[float, ...] = catalogue.THRESHOLDS
-    ) -> Measures:
-        """The measures of a histogram.
-
-        Raises
-        ------
-        ValueError : for a threshold outside (0, 1).
-        """
-        for threshold in thresholds:
+    def __post_init__(self) -> None:
+        for threshold in self.thresholds:
             if not 0 < threshold < 1:
                 raise ValueError(f"a threshold must be between 0 and 1, got {threshold}")
-        return cls(histogram, thresholds)
 
     @cached_property
     def view(self) -> figures.CellView:
