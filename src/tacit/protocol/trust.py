@@ -79,18 +79,21 @@ def trust_words() -> tuple[str, ...]:
     return tuple(trust.value for trust in Trust)
 
 
+@dataclass(frozen=True)
 class Each(Choice):
     """The server sees what each client releases, which has the whole noise."""
 
     word = Trust.EACH.value
 
 
+@dataclass(frozen=True)
 class ExactSum(Choice):
     """The server sees exact sums over the clients; there is no differential privacy."""
 
     word = Trust.EXACT_SUM.value
 
 
+@dataclass(frozen=True)
 class Local(Choice):
     """Every record's report is private separately."""
 

@@ -53,6 +53,7 @@ ONE_ANSWER = tp.ThreatModel(
 )
 
 
+@dataclass(frozen=True)
 class OneLevel(tp.Choice):
     """A record answers on one level, drawn at random."""
 

@@ -7,6 +7,7 @@ value. A joint computation by cryptography has to give these integers exactly, o
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,24 +44,28 @@ LEAST, MOST = 2.0 ** (HALVINGS - 1022), 2.0 ** (HALVINGS + 1)
 """Numbers that are only compared are 0, or from ``LEAST`` to below ``MOST`` in magnitude."""
 
 
+@dataclass(frozen=True)
 class Area(Choice):
     """The AUC: whether the positive of a pair of both classes has the higher score."""
 
     word = "auc"
 
 
+@dataclass(frozen=True)
 class Collision(Choice):
     """Whether two values are equal."""
 
     word = "collision"
 
 
+@dataclass(frozen=True)
 class Kendall(Choice):
     """Whether two records compare alike by both of their values."""
 
     word = "kendall"
 
 
+@dataclass(frozen=True)
 class Gini(Between):
     """The distance of two values of a public range."""
 

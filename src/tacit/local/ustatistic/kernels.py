@@ -253,6 +253,7 @@ class Kendall(Ordering):
         return first, self.second.axis("second values")
 
 
+@dataclass(frozen=True)
 class Area(Ordering):
     """The AUC: of scores, with private classes.
 

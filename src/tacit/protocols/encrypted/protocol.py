@@ -58,12 +58,14 @@ def threats_of(settings: Mapping[str, Any]) -> tp.ThreatModel:
     return hidden.told_to_parties(made, settings, "uniform words")
 
 
+@dataclass(frozen=True)
 class SemiHonest(tp.Choice):
     """It follows the protocol, and colludes with no party."""
 
     word = "semi-honest"
 
 
+@dataclass(frozen=True)
 class Malicious(tp.Choice):
     """It may compute wrongly; it colludes with no party."""
 

@@ -69,6 +69,7 @@ class OnCounts(tp.Choice):
                 raise ValueError(f"{name} must be one of {words}, got {getattr(self, name)!r}")
 
 
+@dataclass(frozen=True)
 class Laplace(OnCounts):
     """Laplace noise.
 
@@ -99,6 +100,7 @@ class Gaussian(OnCounts):
         check_fraction("the delta, as in gaussian(delta=1e-6),", self.delta)
 
 
+@dataclass(frozen=True)
 class RandomisedResponse(tp.Choice):
     """Every label is flipped once, by a chance that epsilon gives."""
 

@@ -23,6 +23,7 @@ from tacit.protocol import audits
 from tacit.protocols.fedauc import protocol
 
 
+@dataclass(frozen=True)
 class Laplace(tp.Choice):
     """Laplace noise, of pure epsilon."""
 
@@ -50,12 +51,14 @@ class Gaussian(tp.Choice):
         check_fraction("the delta, as in gaussian(delta=1e-6),", self.delta)
 
 
+@dataclass(frozen=True)
 class DiscreteLaplace(tp.Choice):
     """Laplace noise of whole numbers; not in the paper."""
 
     word = "discrete-laplace"
 
 
+@dataclass(frozen=True)
 class Staircase(tp.Choice):
     """Whole staircase noise, as ``FedAUC`` adds; not in the paper."""
 
@@ -108,12 +111,14 @@ class Orthogonal(tp.Choice):
         check_fraction("beta", self.beta)
 
 
+@dataclass(frozen=True)
 class Adaptive(tp.Choice):
     """Ranks from the client's mean rank, and the client's own best fraction (section 5.3)."""
 
     word = "adaptive"
 
 
+@dataclass(frozen=True)
 class Influence(tp.Choice):
     """The allocation of ``FedAUC``, to compare the paper's mechanisms with it."""
 

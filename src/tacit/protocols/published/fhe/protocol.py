@@ -211,6 +211,7 @@ class Bfv(tp.Choice):
             )
 
 
+@dataclass(frozen=True)
 class Ckks(tp.Choice):
     """The paper's approximate numbers (Cheon et al. 2017), for a semi-honest aggregator."""
 
