@@ -76,7 +76,9 @@ def both(
 def test_records_in_files_give_the_figures_of_records_in_memory(name: str, tmp_path: Path) -> None:
     stored, memory = both(tmp_path, table())
     assert stored.names == memory.names
-    check_same(stored, memory, PROTOCOLS[name])
+    # DeLong's squares are no whole numbers, and batches add them in another order
+    check = check_ranked if name == "exact auc" else check_same
+    check(stored, memory, PROTOCOLS[name])
 
 
 def test_clients_that_are_numbers_come_in_the_order_of_memory(tmp_path: Path) -> None:
