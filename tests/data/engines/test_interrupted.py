@@ -13,7 +13,6 @@ from typing import Any
 import duckdb
 import pytest
 
-from tacit.data.engines import connections
 from tacit.data.engines.connections import DuckDBEngine
 from tacit.data.errors import DataError
 
@@ -44,11 +43,8 @@ def test_an_interrupt_ends_a_statement_as_any_other_work(how: str) -> None:
 
 @pytest.fixture
 def limits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Limits of every engine, which has 20 MB: those of an open one cannot be changed."""
-    monkeypatch.setattr(connections, "MEMORY", 10)
-    monkeypatch.setattr(connections, "MOST_THREADS", 1)
-    limits = list[str]()
-    connected = duckdb.connect
+    """Limits of every engine: those of an open one cannot be changed."""
+    limits, connected = ["threads = 1"], duckdb.connect
 
     def limited(name: str, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
         connection = connected(name, config=config)
@@ -66,8 +62,7 @@ COUNTED = f"SELECT count(text), max(text) FROM ({SORT} LIMIT 900000)"
 @pytest.mark.usefixtures("limits")
 def test_more_than_fits_into_memory_is_sorted_by_files() -> None:
     """The same statement fails without temporary files, in the next test."""
-    engine = DuckDBEngine("the table")
-    ((count, _),) = engine.rows(COUNTED)
+    ((count, _),) = DuckDBEngine("the table", memory=20).rows(COUNTED)
     assert count == 900_000
 
 
@@ -77,7 +72,7 @@ def test_a_full_disk_is_named_with_its_folder(
     """A limit of the engine stands for the size of a disk, which a test cannot set."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     limits.append("max_temp_directory_size = '1MB'")
-    engine = DuckDBEngine("the table")
+    engine = DuckDBEngine("the table", memory=20)
     with pytest.raises(DataError, match=f"no space is left in {tmp_path} for the engine") as raised:
         engine.rows(COUNTED)
     assert "TMPDIR" in str(raised.value)
@@ -86,13 +81,8 @@ def test_a_full_disk_is_named_with_its_folder(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_many_processors_have_memory_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    connected = duckdb.connect
-
-    def of_many_processors(name: str, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
-        return connected(name, config=config | {"threads": 64})
-
-    monkeypatch.setattr(duckdb, "connect", of_many_processors)
+def test_many_processors_have_memory_each(limits: list[str]) -> None:
+    limits.append("threads = 64")
     engine = DuckDBEngine("the table")
     settings = "SELECT current_setting('threads'), current_setting('memory_limit')"
     assert engine.rows(settings) == [(8, "762.9 MiB")]
