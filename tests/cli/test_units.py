@@ -204,8 +204,7 @@ def as_probabilities(units_folder: Path, name: str) -> dict[str, Any]:
 
 def estimate(content: dict[str, Any]) -> float:
     """The estimated figure of a result, an AUC or another."""
-    value: float = (content.get("auc") or content["estimate"])["value"]
-    return value
+    return (content.get("auc") or content["estimate"])["value"]
 
 
 @pytest.mark.parametrize("name", SCALES)

@@ -548,10 +548,6 @@ def test_a_csv_file_is_read_in_blocks(tmp_path: Path, monkeypatch: pytest.Monkey
     assert peak_of_reading(path) < 8 * MIB
 
 
-def is_native(stream: Any) -> Any:
-    return isinstance(stream, pa.NativeFile) and not isinstance(stream, pa.PythonFile)
-
-
 @pytest.mark.parametrize("name", FORMATS)
 def test_arrow_alone_reads_files(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """Arrow's threads outlive a reading that was refused; a file of Python would abort the end."""
@@ -565,7 +561,8 @@ def test_arrow_alone_reads_files(folder: Path, monkeypatch: pytest.MonkeyPatch, 
     read(name)
     assert text.called or parquet.called
     given = [call.args[0] for each in (packed, text, parquet) for call in each.call_args_list]
-    assert all(map(is_native, given)), given
+    assert all(isinstance(each, pa.NativeFile) for each in given), given
+    assert not any(isinstance(each, pa.PythonFile) for each in given), given
 
 
 def test_a_damaged_page_with_a_checksum_is_refused(folder: Path) -> None:

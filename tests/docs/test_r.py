@@ -58,8 +58,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         patch.chdir(folder)
         done = run(*TEXT.findall(call))
     assert done.exit_code == 0, done.output
-    written: dict[str, Any] = json.loads((folder / "result.json").read_text(encoding="utf-8"))
-    return written
+    return json.loads((folder / "result.json").read_text(encoding="utf-8"))
 
 
 def test_the_data_frame_has_the_columns_of_the_test() -> None:

@@ -31,11 +31,6 @@ def laplace_chances(scale: float) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
-def staircase_chances(width: int, epsilon: float) -> Floats:
-    weights = np.exp(log_weight(Staircase(width, epsilon), OUTCOMES))
-    return np.asarray(weights / weights.sum())
-
-
 def stairs(weights: Floats, widths: list[int], epsilon: list[float]) -> StaircaseDraws:
     inner = staircase_inner_width(np.array(widths), np.array(epsilon))
     return StaircaseDraws(weights, np.array(widths), inner, np.array(epsilon))
@@ -57,8 +52,9 @@ def test_characteristic_functions_are_those_of_all_outcomes(width: int, epsilon:
     step = np.array([2 / FREQUENCIES])
     turns = (np.arange(FREQUENCIES) + 0.5) * step
     made = stairs(np.array([1.0]), [width], [epsilon]).factor(step, slice(0, 1))
-    chances = staircase_chances(width, epsilon)
-    np.testing.assert_allclose(made[0], np.cos(np.outer(turns, OUTCOMES)) @ chances, atol=1e-7)
+    chances = np.exp(log_weight(Staircase(width, epsilon), OUTCOMES))
+    characteristic = np.cos(np.outer(turns, OUTCOMES)) @ chances / chances.sum()
+    np.testing.assert_allclose(made[0], characteristic, atol=1e-7)
     made = WholeLaplaceDraws(np.array([1.0]), 1 / epsilon, 2).factor(step, slice(0, 1))
     each = np.cos(np.outer(turns, OUTCOMES)) @ laplace_chances(1 / epsilon)
     np.testing.assert_allclose(made[0], each**2, atol=1e-9)

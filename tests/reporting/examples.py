@@ -44,8 +44,7 @@ def evaluation(
 
 def content(name: str, **options: Any) -> dict[str, Any]:
     """A result's JSON as it is read from a file."""
-    made: dict[str, Any] = json.loads(json.dumps(evaluation(name, **options).to_dict()))
-    return made
+    return json.loads(json.dumps(evaluation(name, **options).to_dict()))
 
 
 @cache

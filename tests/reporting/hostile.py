@@ -106,8 +106,7 @@ def documents() -> Mapping[str, Any]:
         "public groups": lambda: tacit.evaluate_groups(half, by_ward, KINDS["staircase"], seed=1),
     }
     made = {name: make().to_dict() for name, make in makers.items()}
-    plain: dict[str, Any] = json.loads(json.dumps(made))
-    return plain
+    return json.loads(json.dumps(made))
 
 
 def document(name: str) -> Any:

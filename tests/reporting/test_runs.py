@@ -26,8 +26,7 @@ NOTHING = "No noise. No differential privacy."
 
 
 def entry(protocol: Protocol) -> dict[str, Any]:
-    written: dict[str, Any] = json.loads(json.dumps({"name": protocol.name, **protocol.settings}))
-    return written
+    return json.loads(json.dumps({"name": protocol.name, **protocol.settings}))
 
 
 def drawn(protocol: Protocol, **sizes: Any) -> RunPicture:

@@ -12,5 +12,4 @@ from typing import Any
 
 def vectors(name: str) -> dict[str, Any]:
     """The content of a file."""
-    content: dict[str, Any] = json.loads(Path(__file__).with_name(f"{name}.json").read_bytes())
-    return content
+    return json.loads(Path(__file__).with_name(f"{name}.json").read_bytes())

@@ -62,8 +62,7 @@ COUNTED = f"SELECT count(text), max(text) FROM ({SORT} LIMIT 900000)"
 @pytest.mark.usefixtures("limits")
 def test_more_than_fits_into_memory_is_sorted_by_files() -> None:
     """The same statement fails without temporary files, in the next test."""
-    ((count, _),) = DuckDBEngine("the table", memory=20).rows(COUNTED)
-    assert count == 900_000
+    assert DuckDBEngine("the table", memory=20).rows(COUNTED)[0][0] == 900_000
 
 
 def test_a_full_disk_is_named_with_its_folder(

@@ -55,15 +55,11 @@ def in_ascii(postgres: Server) -> Iterator[Server]:
     """A database whose texts are bytes to the server, without a word on their encoding."""
     postgres.run("DROP DATABASE IF EXISTS bytes WITH (FORCE)")
     postgres.run("CREATE DATABASE bytes ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
-    server = Server(with_password(postgres, "bytes"))
+    address = postgres.address.replace("owner@", f"owner:{postgres.password}@")
+    server = Server(f"{address.rpartition('/')[0]}/bytes")
     yield server
     server.owner.close()
     postgres.run("DROP DATABASE bytes WITH (FORCE)")
-
-
-def with_password(server: Server, database: str) -> str:
-    address = server.address.replace("owner@", f"owner:{server.password}@")
-    return f"{address.rpartition('/')[0]}/{database}"
 
 
 @pytest.mark.parametrize("protocol", ["looks", "dpauc", "exact auc"])

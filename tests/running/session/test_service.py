@@ -182,18 +182,14 @@ def test_a_runs_files_are_removed_together(tmp_path: Path, aged: tuple[str, ...]
     for ending in aged:
         os.utime(files[ending], (then, then))
     if len(aged) == 2:
-        disk.desk_of(tmp_path, 0).answer(coordinator_again(tmp_path).open()[0])
+        identity = service.read_identity(tmp_path / "centre" / "identity.key")
+        disk.desk_of(tmp_path, 0).answer(disk.coordinated(tmp_path, identity).open()[0])
         assert not any(path.exists() for path in files.values())
         return
     rewritten(tmp_path, lambda rows: [*rows[:-1], f"{rows[-1][:-1]}{1 - int(rows[-1][-1])}"])
     coordinator.receive(0, disk.desk_of(tmp_path, 0).answer(message))
     assert coordinator.declined == {0: run_records.CHANGED_RECORDS}
     assert all(path.exists() for path in files.values())
-
-
-def coordinator_again(home: Path) -> Coordinator:
-    """A coordinator of another run."""
-    return disk.coordinated(home, service.read_identity(home / "centre" / "identity.key"))
 
 
 def test_a_run_that_lost_the_mark_of_its_records_is_declined(tmp_path: Path) -> None:
@@ -454,12 +450,6 @@ def answered_or_killed(desk: service.PartyDesk, message: bytes, after: int) -> b
     return reply
 
 
-def debits_of(desk: service.PartyDesk) -> list[str]:
-    with tacit.Ledger(desk.party_file.ledger) as ledger:
-        ledger.verify()
-        return [line.step or "" for line in ledger.lines() if line.kind == DEBIT]
-
-
 @pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # JAX's threads, where it is loaded
 @pytest.mark.parametrize("most", [16, pytest.param(300, marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("protocol", [disk.FEDAUC, disk.ONE_SUM], ids=["fedauc", "histogram"])
@@ -479,7 +469,9 @@ def test_a_killed_party_replies_after_its_debit(tmp_path: Path, protocol: str, m
                 after = int(np.exp(rng.uniform(*np.log([50, 60_000])))) if kills < most else 0
                 reply = answered_or_killed(desks[0], messages[0], after)
                 kills += reply is None
-                paid = debits_of(desks[0])
+                with tacit.Ledger(desks[0].party_file.ledger) as ledger:
+                    ledger.verify()
+                    paid = [line.step or "" for line in ledger.lines() if line.kind == DEBIT]
             coordinator.receive(0, reply)
             has_declined = bool(coordinator.declined)
             replies += not has_declined
