@@ -11,7 +11,7 @@ from benchmarks.timing import paired, row
 from tacit.data.ragged import Ragged
 from tacit.local.hierarchical.protocol import HierarchicalAUC
 from tacit.privacy.noise import SimulatedNoise
-from tacit.protocol.conversation import ClientState, Reply
+from tacit.protocol.steps import ClientState, Reply
 from tacit.protocols.published.ustatistics import PublishedHierarchicalAUC
 from tacit.results.server_result import ServerResult
 

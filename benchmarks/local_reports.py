@@ -23,9 +23,9 @@ from benchmarks.timing import paired
 from tacit.collecting.folder import StoredReports, parts_of_batch
 from tacit.data.clients import Clients
 from tacit.privacy.noise import SimulatedNoise
-from tacit.protocol.conversation import ClientState, Query
 from tacit.protocol.devices import BATCH_REPORTS, DeviceReports, Payloads, conversed
 from tacit.protocol.registry import protocol_of
+from tacit.protocol.steps import ClientState, Query
 
 ROWS = 1_000_000
 FILE_REPORTS = 10_000_000

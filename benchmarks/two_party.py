@@ -21,7 +21,7 @@ from tacit.data.ragged import Ragged
 from tacit.local.paired.kernels import GRIDS, paired_values
 from tacit.local.paired.mpc import seated_pairs
 from tacit.local.paired.protocol import PairedUStatistic, compute_pairs
-from tacit.protocol.conversation import Query, Reply, View
+from tacit.protocol.steps import Query, Reply, View
 from tacit.protocols.fedauc.hidden_ranks import rank_together
 from tacit.protocols.fedauc.protocol import FedAUC
 from tacit.running.mpc.transport import Session

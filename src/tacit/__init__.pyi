@@ -20,7 +20,8 @@ from .outcomes.regression import RegressionError
 from .outcomes.survival.protocol import TimeToEvent
 from .planning.planner import plan
 from .privacy.cost import Adjacency, Cost, compose
-from .protocol.conversation import ClientState, Protocol
+from .protocol.conversation import Protocol
+from .protocol.steps import ClientState
 from .protocols.baselines import ExactAUC
 from .protocols.dpauc import DPAUC
 from .protocols.encrypted.classes import EncryptedClassAUC

@@ -22,7 +22,7 @@ from flwr.supercore.task_identity import TaskIdentity
 
 import tacit
 from tacit.crypto.identities import Identity
-from tacit.protocol import NoNoise, conversation, values
+from tacit.protocol import NoNoise, steps, values
 from tacit.protocols.histogram.local_rounds import unary_reports
 from tacit.results.saved.reading import check_result
 from tacit.running import flower, simulation
@@ -290,7 +290,7 @@ def test_a_letter_controls_no_screen(tmp_path: Path, capsys: pytest.CaptureFixtu
     identity = federation(tmp_path, DEPLOYABLE["histogram-local"])
     plan = Plan.read(tmp_path / "plan.toml")
     hostile = "\x1b]0;owned\x07\ntacit: the message was answered"
-    query = conversation.Query(unary_reports, plan.protocol, {"clients": 3, "height": hostile})
+    query = steps.Query(unary_reports, plan.protocol, {"clients": 3, "height": hostile})
     message = SignedMessage(Kind.ASK, bytes(16), 0, COORDINATOR, 0, values.encode_query(query))
     content = flower.enclosed(message.signed(plan.agreement(), identity))
     PartyDesk.open(tmp_path / "a" / "party.toml").set_limit()

@@ -10,8 +10,9 @@ import pytest
 
 from tacit import Clients, ClientState, Cost, Protocol
 from tacit.protocol import NoiseSource, NoNoise, ServerResult
-from tacit.protocol.conversation import Conversation, Query, Reply, View, step
+from tacit.protocol.conversation import Conversation
 from tacit.protocol.fields import sum_size
+from tacit.protocol.steps import Query, Reply, View, step
 from tacit.running.simulation import simulate
 from tests.federations import binormal_clients
 

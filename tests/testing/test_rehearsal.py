@@ -15,7 +15,8 @@ from tacit.data.ragged import Ragged
 from tacit.privacy.mechanisms.interface import Distribution
 from tacit.privacy.mechanisms.laplace import PolyaShare
 from tacit.protocol import NOTHING, Adjacency, Cost, NoiseSource, NoNoise, ServerResult, SystemNoise
-from tacit.protocol.conversation import Conversation, Query, Reply, Step, View, step
+from tacit.protocol.conversation import Conversation
+from tacit.protocol.steps import Query, Reply, Step, View, step
 from tacit.protocol.values import decode_values, encode_values, query_kinds
 from tacit.protocols.encrypted.hidden import HiddenAUC
 from tacit.running.evaluating import exact_auc

@@ -29,7 +29,8 @@ from tacit.data.ragged import Ragged
 from tacit.privacy import doubles
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.privacy.noise import NoiseSource
-from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, View, stack
+from tacit.protocol.conversation import Protocol
+from tacit.protocol.steps import ClientState, Query, Reply, View, stack
 
 Parts = Mapping[str, NDArray[Any]]
 

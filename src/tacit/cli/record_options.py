@@ -33,7 +33,7 @@ from tacit.data.reading import FileColumns
 from tacit.data.tables import RECORD_FILES
 from tacit.privacy import composition
 from tacit.privacy.noise import SimulatedNoise
-from tacit.protocol.conversation import ClientState
+from tacit.protocol.steps import ClientState
 from tacit.running.spending import counted_clients, unit_of
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]

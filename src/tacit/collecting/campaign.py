@@ -35,9 +35,10 @@ from tacit.crypto.identities import Identity, is_signed
 from tacit.privacy.cost import Adjacency
 from tacit.privacy.shuffling import Shuffled, shuffled_epsilon
 from tacit.protocol import devices
-from tacit.protocol.conversation import Protocol, Query
+from tacit.protocol.conversation import Protocol
 from tacit.protocol.devices import DeviceReports
 from tacit.protocol.registry import protocol_of
+from tacit.protocol.steps import Query
 from tacit.results import evaluation as results
 from tacit.results.run import Traffic
 

@@ -34,8 +34,8 @@ from tacit.collecting import log
 from tacit.collecting.campaign import Campaign, CampaignError, Signed, Terms, stage_query
 from tacit.crypto.identities import Identity
 from tacit.privacy.exact import words
-from tacit.protocol.conversation import Query
 from tacit.protocol.devices import BATCH_REPORTS, DeviceReports, Payloads, slices
+from tacit.protocol.steps import Query
 
 LOG = re.compile(r"log-(\d+)\.bin")
 BATCH = re.compile(r"batch-(\d+)-(\d+)\.parquet")

@@ -99,8 +99,8 @@ def borders_of(protocol: Any, pool: Pooled, height: int, concentrated: NDArray[n
     below, above = base.scores(place * even), base.scores(place + (1 - place) * even)
     sides = []
     for on, more in ((np.less, below), (np.greater, above)):
-        own = _thinned(borders[on(borders, middle)], count // 2)
-        sides.append(with_edges(own, wanted[on(wanted, middle)], more, count // 2))
+        left = _thinned(borders[on(borders, middle)], count // 2)
+        sides.append(with_edges(left, wanted[on(wanted, middle)], more, count // 2))
     return np.concatenate([sides[0], middle, sides[1]])
 
 

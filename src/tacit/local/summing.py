@@ -18,8 +18,8 @@ from tacit.arrays import Integers
 from tacit.data.engines.adding import cluster_of, total
 from tacit.data.errors import DataError
 from tacit.extras import extra
-from tacit.protocol.conversation import Query
 from tacit.protocol.devices import DeviceReports, Payloads
+from tacit.protocol.steps import Query
 
 WAITING = 4
 """Number of blocks a worker for which results are awaited: all other numbers are not sent yet."""

@@ -35,8 +35,9 @@ from tacit.privacy.cost import NOTHING, Cost
 from tacit.privacy.mechanisms.response import Choices
 from tacit.privacy.noise import NoiseSource
 from tacit.protocol import devices
-from tacit.protocol.conversation import ClientState, Field, Protocol, Query, Reply, step
+from tacit.protocol.conversation import Protocol
 from tacit.protocol.fields import ragged_of
+from tacit.protocol.steps import ClientState, Field, Query, Reply, step
 
 SLOTS = 256
 """Number of slots; records in the first slots report in the first round."""

@@ -27,7 +27,7 @@ from tacit.protocol.declared import Declarations
 from tacit.protocol.forecast import Family, Forecast, Metric, Planning, accepted
 from tacit.protocol.scaled import UNIT_INTERVAL
 from tacit.protocol.settings import check_choices, known_settings, setting, settings_of
-from tacit.protocol.steps import ClientState, Field, Query, Reply, Step, View, stack, step, total  # noqa: F401 -- for all who import them from here
+from tacit.protocol.steps import ClientState, Query, Reply, Step
 from tacit.protocol.trust import ExactSum, SecureSum, Trust, trust_of
 from tacit.results.figure import AUC_FIGURE, Figure
 from tacit.results.measures.catalogue import THRESHOLDS

@@ -25,8 +25,9 @@ from tacit.results.figure import Figure
 from tacit.results.server_result import ServerResult
 
 if TYPE_CHECKING:
-    from tacit.protocol.conversation import Protocol, Query
+    from tacit.protocol.conversation import Protocol
     from tacit.protocol.devices import DeviceReports
+    from tacit.protocol.steps import Query
 
 
 class Declarations:
@@ -50,7 +51,7 @@ class Declarations:
     """The settings that are attacked where none are chosen, without epsilon; empty for the default
     ones."""
     loose_audit_settings: ClassVar[tuple[Mapping[str, Any], ...]] = ()
-    """More of them, whose epsilon need not be within an attack's reach."""
+    """Further settings that are attacked, whose declared epsilon is not tight."""
     law_settings: ClassVar[audits.Configurations] = MappingProxyType({})
     """The settings that the laws run; epsilon is 1 where it is left out. Empty for one case."""
     noticed: ClassVar[tuple[str, ...] | None] = None

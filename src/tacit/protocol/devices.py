@@ -30,9 +30,10 @@ from tacit.arrays import Flags, Floats, Integers
 from tacit.data.clients import Clients
 from tacit.metrics.cells.score_scale import ScoreScale
 from tacit.privacy import bounded
-from tacit.protocol.conversation import Field, Protocol, Query, Reply, Step
+from tacit.protocol.conversation import Protocol
 from tacit.protocol.fields import ragged_of
 from tacit.protocol.releases import conducted
+from tacit.protocol.steps import Field, Query, Reply, Step
 from tacit.results.server_result import ServerResult
 
 Payloads = NDArray[np.uint8]

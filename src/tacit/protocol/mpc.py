@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from tacit.data.clients import Clients
     from tacit.privacy.noise import NoiseSource
-    from tacit.protocol.conversation import ClientState, Query, Reply
+    from tacit.protocol.steps import ClientState, Query, Reply
 
 Words = NDArray[np.uint64]
 """Integers modulo 2**64; a client's share of a number is one such word."""

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from tacit.data.ragged import Ragged
-from tacit.protocol.conversation import Field, Protocol, Query, View
+from tacit.protocol.conversation import Protocol
 from tacit.protocol.fields import MessageError, decode, encode
+from tacit.protocol.steps import Field, Query, View
 
 STRUCTURE, BLOB = "structure", "bytes"
 MAX_DEPTH = 12

@@ -12,8 +12,9 @@ import tacit.protocol as tp
 from tacit.metrics import errors
 from tacit.privacy.cost import worst_case
 from tacit.protocol import releases
-from tacit.protocol.conversation import ONE_REPLICATE, stack, total
+from tacit.protocol.conversation import ONE_REPLICATE
 from tacit.protocol.fields import bytes_sent
+from tacit.protocol.steps import stack, total
 from tacit.running.mpc.transport import Session
 from tacit.running.spending import Payment, most_spent
 

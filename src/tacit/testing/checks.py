@@ -21,9 +21,10 @@ from tacit.privacy import composition
 from tacit.privacy.cost import NOTHING, Adjacency, Cost
 from tacit.privacy.noise import NoiseSource, NoNoise, SystemNoise
 from tacit.protocol import audits, fields
-from tacit.protocol.conversation import ClientState, Protocol, Query, Reply, View, stack, total
+from tacit.protocol.conversation import Protocol
 from tacit.protocol.forecast import Metric
 from tacit.protocol.scenario import Scenario, Shape
+from tacit.protocol.steps import ClientState, Query, Reply, View, stack, total
 from tacit.results.server_result import ServerResult
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate

@@ -18,8 +18,8 @@ import numpy as np
 from tacit.crypto.identities import Identity
 from tacit.data.clients import Clients
 from tacit.privacy.noise import NoiseSource, SystemNoise
-from tacit.protocol.conversation import ClientState, Protocol
-from tacit.protocol.steps import MAX_RECORDS
+from tacit.protocol.conversation import Protocol
+from tacit.protocol.steps import MAX_RECORDS, ClientState
 from tacit.running.mpc.transport import Transport
 from tacit.running.session import messages
 from tacit.running.session.coordinator import Coordinator, LostPartyError, RunError

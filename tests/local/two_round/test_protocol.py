@@ -17,8 +17,8 @@ from tacit.local.two_round.second_round import Influence, _second_order, cell_bi
 from tacit.privacy import bounded
 from tacit.privacy.bounded import SlidingWindow
 from tacit.protocol import NOTHING, Adjacency, NoNoise, Ragged, SimulatedNoise
-from tacit.protocol.conversation import Query, Reply, stack
 from tacit.protocol.fields import ragged_of
+from tacit.protocol.steps import Query, Reply, stack
 from tacit.running.evaluating import repeat_results
 from tacit.running.simulation import simulate
 from tacit.testing.checks import conversation_of

@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 import tacit
 from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.masking import MaskedValueError
-from tacit.protocol import Clients, DataError, NoNoise, conversation, declared, values
+from tacit.protocol import Clients, DataError, NoNoise, declared, steps, values
 from tacit.protocols.encrypted import classes as by_class
 from tacit.protocols.encrypted import hidden, masked_scheme, sessions
 from tacit.protocols.encrypted.classes import ClassesRevealed, EncryptedClassAUC, pieces
@@ -82,7 +82,7 @@ def test_answers_of_one_class_open_no_other(order: list[int]) -> None:
     sent = pieces(answer, len(CLASSES))
     moved = {"answer": b"".join(sent[place] for place in order)}
     with pytest.raises(MaskedValueError, match="no honest computation"):
-        parties.answer(0, conversation.Query(by_class.open_masked_classes, SMALL, broadcast=moved))
+        parties.answer(0, steps.Query(by_class.open_masked_classes, SMALL, broadcast=moved))
 
 
 def test_class_sizes_that_add_up_fit_an_answer_as_well_as_the_true_ones(
@@ -137,7 +137,7 @@ def test_an_absent_class_has_no_auc_and_the_others_have_theirs() -> None:
 
 def test_parties_alone_are_told() -> None:
     """The aggregator's result has no figure; each party keeps those of all classes."""
-    data, state = class_clients(RECORDS, 3), conversation.ClientState()
+    data, state = class_clients(RECORDS, 3), steps.ClientState()
     protocol = replace(SMALL, reveal="parties")
     *_, (_, reply) = conversation_of(data, protocol, NoNoise(), state)
     assert list(reply) == ["opened"]

@@ -12,7 +12,7 @@ from tacit import EncryptedAUC, FheAUC
 from tacit.crypto import masking
 from tacit.crypto.identities import Identity, Roster
 from tacit.protocol import Clients, NoNoise
-from tacit.protocol.conversation import ClientState, Query, Reply, Step, stack
+from tacit.protocol.steps import ClientState, Query, Reply, Step, stack
 from tacit.protocols.encrypted.sessions import pin
 from tests.federations import binormal_clients
 

@@ -260,7 +260,7 @@ class DuckDBEngine:
             elif FULL_MEMORY in said:
                 said = (
                     f"the engine's {self._memory} MB are too little to sort so many records; take "
-                    "a protocol that counts them, such as score-histogram"
+                    "fewer, or without persons a protocol that counts, such as score-histogram"
                 )
             raise DataError(f"{self.source} cannot be read: {said}") from None
 

@@ -162,6 +162,7 @@ def searched(
         return source, cell_expression("score", edges, dialect)
     place, most = _first_place(finite, dialect)
     steps = [1 << power for power in reversed(range(most.bit_length()))]
+    # the first step is the longest: no place that it asks for is beyond these
     listed = _listed(np.append(finite, np.full(sum(steps[:1]), np.inf)), dialect)
     for step in (None, *steps):
         if step is not None:

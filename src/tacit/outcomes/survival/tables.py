@@ -293,10 +293,10 @@ class Told:
         parts = []
         for group, name in enumerate(names):
             own = self.of(group)
-            found, lines = own._survival(f", {name}")
+            by_time, lines = own._survival(f", {name}")
             made = own.concordance()
-            found = {CONCORDANCE: made.estimates()[0], **found}
-            parts.append(Part(name, math.nan, math.nan, found, made.withheld))
+            estimates = {CONCORDANCE: made.estimates()[0], **by_time}
+            parts.append(Part(name, math.nan, math.nan, estimates, made.withheld))
             curves |= lines
         by = "group" if names else ""
         return Breakdown(by, tuple(parts), overall, tuple(self._apart()), curves)
@@ -390,7 +390,7 @@ class Told:
 
     def _calibration(self, horizon: float, end: int, middles: Floats) -> dict[str, BandedCurve]:
         """Events by a horizon in groups of risks, by Kaplan-Meier, and those predicted."""
-        found = list[tuple[float, Estimate]]()
+        groups = list[tuple[float, Estimate]]()
         early = self.grid.spread(self.protocol.step, False)[0]
         for cells in np.array_split(np.arange(middles.size), RISK_GROUPS):
             table = self.pooled[1][:, cells]
@@ -403,11 +403,11 @@ class Told:
                 [table],
                 [self.variances[1]],
             )
-            found.append((predicted, replace(alive, value=1 - alive.value)))
-        if len(found) < 2:
+            groups.append((predicted, replace(alive, value=1 - alive.value)))
+        if len(groups) < 2:
             return {}
-        found.sort(key=lambda each: each[0])
-        places, observed = np.array([each for each, _ in found]), [each for _, each in found]
+        groups.sort(key=lambda each: each[0])
+        places, observed = np.array([each for each, _ in groups]), [each for _, each in groups]
         return {
             f"calibration at {horizon:g}": banded(
                 "Predicted risk", "Observed risk", places, observed, (0.0, 1.0)

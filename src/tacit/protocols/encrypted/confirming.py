@@ -41,8 +41,8 @@ from tacit.crypto.homomorphic.engine import HomomorphicError
 from tacit.crypto.secure_sum.masking import derive
 from tacit.data.clients import Clients
 from tacit.privacy.noise import NoiseSource
-from tacit.protocol.conversation import ClientState, Query, Reply, Step, step
 from tacit.protocol.declared import Revealed
+from tacit.protocol.steps import ClientState, Query, Reply, Step, step
 from tacit.protocols.encrypted import masked_scheme, sessions
 
 Exchange = Generator[Query, Reply, Reply]

@@ -16,7 +16,7 @@ from tacit.data.ragged import Ragged
 from tacit.privacy.cost import UNPROTECTED
 from tacit.privacy.noise import NoiseSource
 from tacit.protocol import fields
-from tacit.protocol.conversation import ClientState, Query, Reply, Step, step
+from tacit.protocol.steps import ClientState, Query, Reply, Step, step
 from tacit.protocols.encrypted import confirming, masked_scheme, sessions
 from tacit.protocols.encrypted.masked_sides import MaskedAggregator, MaskedParty
 

@@ -28,9 +28,10 @@ from tacit.metrics.cells.score_scale import signed_codes
 from tacit.metrics.ranking import doubled_mid_ranks
 from tacit.privacy.noise import NoiseSource
 from tacit.protocol import fields
-from tacit.protocol.conversation import ClientState, Conversation, Query, Reply, View, step
+from tacit.protocol.conversation import Conversation
 from tacit.protocol.mpc import Function, MPCError, MPCProgram, Peers, Words
 from tacit.protocol.scaled import check_scores_in_unit_interval
+from tacit.protocol.steps import ClientState, Query, Reply, View, step
 from tacit.protocols.fedauc import steps
 from tacit.protocols.fedauc.estimate import result_of_sums, totals_of_pairs
 

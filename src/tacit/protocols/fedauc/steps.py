@@ -23,7 +23,7 @@ from tacit.data.clients import Clients, sorted_scores
 from tacit.data.ragged import Ragged, StoredRanks, client_order
 from tacit.privacy.cost import Cost, worst_case
 from tacit.privacy.noise import NoiseSource
-from tacit.protocol.conversation import ClientState, Query, Reply, step
+from tacit.protocol.steps import ClientState, Query, Reply, step
 from tacit.protocols.shared.flipped_labels import flipped_in_order, flipped_labels, flipping_cost
 
 

@@ -14,7 +14,8 @@ from tacit.ledger.ledger import Ledger
 from tacit.privacy import composition
 from tacit.privacy.cost import HIDDEN, Cost, amount_line
 from tacit.privacy.noise import NoNoise
-from tacit.protocol.conversation import ClientState, Protocol
+from tacit.protocol.conversation import Protocol
+from tacit.protocol.steps import ClientState
 from tacit.results.text import protocol_line
 from tacit.running.session.approval import Draft, Subject
 from tacit.running.session.party_file import PartyFile

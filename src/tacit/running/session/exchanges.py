@@ -15,7 +15,7 @@ from tacit.crypto.secure_sum.server import SumServer
 from tacit.crypto.secure_sum.terms import SumRestart
 from tacit.data.ragged import Ragged
 from tacit.protocol import fields
-from tacit.protocol.conversation import Query, Reply, View, stack
+from tacit.protocol.steps import Query, Reply, View, stack
 from tacit.protocol.values import encode_query, encode_values, named_values
 from tacit.running.mpc.transport import Session
 from tacit.running.session import answers

@@ -23,9 +23,9 @@ from tacit.crypto.secure_sum.graph import check_min_clients, default_colluders
 from tacit.privacy import composition
 from tacit.privacy.cost import Adjacency, Cost
 from tacit.protocol import values
-from tacit.protocol.conversation import Protocol, View
+from tacit.protocol.conversation import Protocol
 from tacit.protocol.fields import MessageError
-from tacit.protocol.steps import MAX_RECORDS
+from tacit.protocol.steps import MAX_RECORDS, View
 from tacit.running.units import check_plan_unit, default_unit
 from tacit.wire import Header
 

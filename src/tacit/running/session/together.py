@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass
 from tacit.crypto.identities import Identity
 from tacit.crypto.secure_sum.client import SumClient
 from tacit.protocol import fields, mpc, values
-from tacit.protocol.conversation import Query, View
+from tacit.protocol.steps import Query, View
 from tacit.running.mpc.transport import Meeting, Transport, UnreachableError
 from tacit.running.session import debits, messages
 from tacit.running.session.answers import (
