@@ -161,8 +161,8 @@ class DuckDBEngine:
             # it knows the processors that a container may use
             ((found,),) = self._connection.execute("SELECT current_setting('threads')").fetchall()
             threads = min(found, MOST_THREADS)
-            self._memory = memory or MEMORY * max(threads, 2)
-            limits = (f"threads = {threads}", f"memory_limit = '{self._memory}MB'")
+            memory = memory or MEMORY * max(threads, 2)
+            limits = (f"threads = {threads}", f"memory_limit = '{memory}MB'")
             for setting in (*limits, f"allowed_paths = [{', '.join(allowed)}]", *LOCKED):
                 self._connection.execute(f"SET {setting}")
         weakref.finalize(self, self._connection.close)
@@ -258,10 +258,7 @@ class DuckDBEngine:
                     "files; make some, or name another folder by TMPDIR"
                 )
             elif FULL_MEMORY in said:
-                said = (
-                    f"the engine's {self._memory} MB are too little to sort so many records; take "
-                    "fewer, or without persons a protocol that counts, such as score-histogram"
-                )
+                said += "; read fewer records, or take a protocol that needs no ranks"
             raise DataError(f"{self.source} cannot be read: {said}") from None
 
     def _check_files(self) -> None:

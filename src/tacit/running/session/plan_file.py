@@ -115,7 +115,7 @@ class Plan:
     on_loss : what happens when a party vanishes after others answered with regard to it, or when
         too few are left for a sum.
     colluders : parties that may collude with the coordinator; None takes a fifth of them.
-    unit : in what the protocol takes scores; empty for its default.
+    unit : in what the protocol takes scores; a file that names none has the default.
     per_person : the most records of a person that count at a party, where the protocol's budget is
         a person's; 0 where it is a record's.
     most_records : the records of a party for which sums have room.

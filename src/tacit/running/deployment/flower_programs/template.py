@@ -55,8 +55,9 @@ PREPARED = (
     "uvicorn.protocols.http.auto",
     "uvicorn.protocols.websockets.auto",
 )
-"""What the programs import, on either side, be it late. What few of them need is left out: it
-would be in the memory of every fork."""
+"""What the programs import, on either side, be it late. Two imports are left out that the server
+needs once a run, SciPy's interpolation and Flower's command line: every fork of every party would
+have them in memory."""
 PACKAGE = "tacit"
 """Whose protocols are imported. Others' are imported in the fork that asks for them: a generator
 that such a module made, or a note that it took, would be the same in every fork."""
