@@ -29,7 +29,7 @@ class ServerResult:
     ----------
     value : the estimated AUC, shape () or (R,); NaN where the noise left no signal.
     privacy_error, sampling_error, approximation_error : standard deviations, same shape.
-    positives, negatives : the estimated class sizes, same shape; NaN where none are estimated.
+    positives, negatives : the estimated class sizes, same shape; one NaN where there are none.
     positives_error : the standard deviation of ``positives`` by privacy noise.
     bias : how far the value is expected to lie above the exact figure, same shape.
     half_range : the largest distance of the exact figure from the value, where it is known for
