@@ -55,9 +55,9 @@ PREPARED = (
     "uvicorn.protocols.http.auto",
     "uvicorn.protocols.websockets.auto",
 )
-"""What the programs import, on either side, be it late. Two imports are left out that the server
-needs once a run, SciPy's interpolation and Flower's command line: every fork of every party would
-have them in memory."""
+"""Modules that the programs import, on either side, be it late. Two are left out, because every
+fork would have them in memory: SciPy's interpolation, which a party needs for one message of a run,
+and Flower's command line, which a server starts a few times a run."""
 PACKAGE = "tacit"
 """Whose protocols are imported. Others' are imported in the fork that asks for them: a generator
 that such a module made, or a note that it took, would be the same in every fork."""
